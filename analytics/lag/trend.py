@@ -264,11 +264,13 @@ def decisive_observations(
     last_end = ends[-1][1]
     assert last_end is not None
     start = max(now_ms - TREND_WINDOW_MS, ends[0][0])
+    later: int | None = None
     for at, before in reversed(committed):
-        if before is not None and before > offset:
+        if at != later and before is not None and before > offset:
             return [Observation(at, before, last_end)]  # it went back
         if at <= start:
             break
+        later = at  # of two at one time the last one counts
     before = committed[-1][1]
     if before is not None and before <= last_end and end - offset < last_end - before:
         return [Observation(committed[-1][0], before, last_end)]  # it came nearer

@@ -127,10 +127,15 @@ def joined(starts: NDArray[np.int64], ends: NDArray[np.int64], gap: int = FAR) -
 
 @cache
 def shows_pages() -> bool:
-    """Whether this system says which pages were looked at; some sandboxes name all pages."""
+    """Whether this system says which pages were looked at: Linux does, but some sandboxes name all
+    pages."""
     found = PagedFile(2 * PAGE, 2 * PAGE)
     found.map[0]
-    return bool(_touched(found._address, found._size).tolist() == [True, False])
+    try:
+        touched = _touched(found._address, found._size)
+    except OSError:
+        return False
+    return bool(touched.tolist() == [True, False])
 
 
 def _touched(address: int, size: int) -> NDArray[np.bool_]:

@@ -72,7 +72,7 @@ class StoreCopy:
         replace what is stored, and may lie past its end. Raises ObjectStoreError."""
         if not shows_pages():
             raise ObjectStoreError(
-                f"{objects.shown}: this system (a sandbox, or an emulation of Linux) does not say "
+                f"{objects.shown}: this system (no Linux, a sandbox, or an emulation) does not say "
                 "which pages of memory were read, which reading from an object store needs; copy "
                 "the store, or a snapshot of it, into a folder"
             )

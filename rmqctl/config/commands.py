@@ -21,7 +21,7 @@ _Project = Annotated[
 _User = Annotated[bool, typer.Option("--user", help="Use the user's file (default)")]
 _System = Annotated[bool, typer.Option("--system", help="Use the system's file")]
 _VARIABLE = "RMQCTL_"
-_NO_SETTINGS = frozenset({"config", "debug", "dry_run", "pure", "spark_jvm"})
+_NO_SETTINGS = frozenset({"config", "debug", "dry_run", "posix", "pure", "spark_jvm"})
 """Variables that have a meaning but are not settings of files."""
 
 

@@ -178,9 +178,11 @@ class MappedFileQueue:
             if self._second_names is not None:
                 self._second_names.keep(temporary, path)
             self._fs.rename(temporary, path)
-        except BaseException:
+        except BaseException as error:
             with suppress(OSError):
                 self._fs.unlink(temporary)
+            if isinstance(error, OSError) and error.filename2 is not None:
+                error.filename, error.filename2 = str(path), None  # the temporary one is gone
             raise
         self._fs.sync_dir(self.directory)
 

@@ -74,7 +74,8 @@ def _command(name: str, leaf: Any) -> dict[str, list[str]]:
 
 def _value(parameter: Any) -> str:
     choices = getattr(parameter.type, "choices", None)
-    words = [parameter.type.name if choices is None else "|".join(sorted(map(str, choices)))]
+    kind = parameter.type.name.replace("str", "text")  # so named by Typer before 0.28
+    words = [kind if choices is None else "|".join(sorted(map(str, choices)))]
     if getattr(parameter, "is_flag", False):
         words = ["flag"]
     words += ["required"] * bool(parameter.required)
@@ -232,7 +233,7 @@ def own_files(root: Path) -> dict[str, Any]:
     files = {
         _without_numbers(str(path.relative_to(store))): _shape(path)
         for path in sorted((store / "rmqctl").rglob("*"))
-        if path.is_file() and path.suffix != ".lock"
+        if path.is_file() and path.suffix != ".lock" and path.parent.name != wakeup.WAKERS
     }
     return {"words": words, "numbers": numbers, "files": files}
 

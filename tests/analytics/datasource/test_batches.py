@@ -53,7 +53,17 @@ def schema_of(table: str, *names: str) -> pa.Schema:
 
 
 def rows_of(batches: Sequence[pa.RecordBatch]) -> list[Row]:
-    return [row for batch in batches for row in batch.to_pylist(maps_as_pydicts="strict")]
+    rows = [row for batch in batches for row in batch.to_pylist()]
+    maps = {
+        field.name for batch in batches for field in batch.schema if pa.types.is_map(field.type)
+    }
+    return [
+        {
+            name: dict(value) if name in maps and value is not None else value
+            for name, value in row.items()
+        }
+        for row in rows
+    ]
 
 
 def moment(milliseconds: int) -> datetime:

@@ -23,10 +23,11 @@ from storage.files.read_files import MAP_MAKERS
 from tests.support import golden
 from tests.support.copies import copy_store
 from tests.support.hand_made import TINY, HandMade
+from tests.support.linux_forms import needs_linux_forms
 from tests.support.s3_server import S3Server, refused, serving
 from tests.support.spark_source import Row, columns_of, read_table, rows_of, source
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, needs_linux_forms]
 CONFIG = TINY.with_(mapped_file_size_commit_log=4096, mapped_file_size_consume_queue=140)
 QUICK = {"lmq-4.9", "torn-cq-file-missing-5.3"}
 """Stores with records in two queues, and with units that are rebuilt."""

@@ -30,6 +30,7 @@ from storage.tools.snapshot.snapshot import take_snapshot
 from tests.support import golden
 from tests.support.copies import copy_store
 from tests.support.hand_made import TINY, HandMade, Stored
+from tests.support.linux_forms import needs_linux_forms
 from tests.support.s3_server import serving
 from tests.support.spark_source import read_table
 
@@ -592,6 +593,7 @@ def test_the_progress_of_a_stream_is_that_of_a_group_when_a_query_ends(
                 broker.send(Message("T", b"x"), 0)
 
 
+@needs_linux_forms
 def test_a_snapshot_in_an_object_store_is_read_by_its_workers(sql: Sql, tmp_path: Path) -> None:
     root = tmp_path / "store"
     create_store(root, SMALL_STORE)

@@ -1,7 +1,7 @@
 """Rates and series from earlier observations."""
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from analytics.lag.health import Observation, judge
 from analytics.lag.trend import (
@@ -116,6 +116,7 @@ def _alike(one, last):
 
 
 @settings(max_examples=600, deadline=None)
+@example(committed=[at(5, 1), at(5, None)], ends=[at(6, 3)], offset=0, end=6, oldest=60)
 @given(
     committed=seen_values(st.integers(0, 9) | st.none()),
     ends=seen_values(st.integers(3, 12) | st.none()) | seen_values(st.integers(3, 12)),

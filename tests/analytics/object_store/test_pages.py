@@ -11,7 +11,9 @@ import pytest
 from analytics.object_store.pages import BLOCK, FAR, PAGE, PagedFile, joined, shows_pages
 from storage.files.read_files import ReadMap
 from storage.queue.written_end import units_in_file
+from tests.support.linux_forms import needs_linux_forms
 
+pytestmark = needs_linux_forms
 MIB = 1 << 20
 
 

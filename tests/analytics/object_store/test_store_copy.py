@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 import random
+import subprocess
+import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -16,8 +19,11 @@ from analytics.object_store.objects import Objects
 from analytics.object_store.steady import run, steadily
 from analytics.object_store.store_copy import StoreCopy
 from storage.files.read_files import MapBudget, ReadOnlyFiles
+from tests.support.linux_forms import needs_linux_forms
 from tests.support.s3_server import S3Server, refused, serving
 
+pytestmark = needs_linux_forms
+ROOT = Path(__file__).resolve().parents[3]
 SIZE = 8 << 20
 LOG = "commitlog/00000000000000000000"
 
@@ -162,3 +168,27 @@ def test_nothing_is_left_in_the_temporary_folder(
     finally:
         server.answers.clear()
     assert list(tmp_path.iterdir()) == []
+
+
+_WITHOUT_LINUX = """
+from analytics.errors import ObjectStoreError
+from analytics.object_store.objects import Objects
+from analytics.object_store.store_copy import StoreCopy
+try:
+    StoreCopy(Objects("s3://bucket/st?region=us-east-1"), {})
+except ObjectStoreError as error:
+    print(error)
+"""
+
+
+def test_where_pages_do_not_show_what_was_read_a_copy_is_refused() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _WITHOUT_LINUX],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "RMQCTL_POSIX": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("s3://bucket/st: this system (no Linux")
+    assert "copy the store, or a snapshot of it, into a folder" in done.stdout

@@ -95,7 +95,9 @@ def test_an_unknown_variable_is_warned_of_with_the_nearest_setting():
 
 
 def test_variables_that_are_no_settings_are_known():
-    result = run("config", "show", env={"RMQCTL_PURE": "1", "RMQCTL_SPARK_JVM": "x"})
+    result = run(
+        "config", "show", env={"RMQCTL_PURE": "1", "RMQCTL_POSIX": "1", "RMQCTL_SPARK_JVM": "x"}
+    )
     assert (result.code, result.err) == (0, "")
     # Properties of messages have such names, but nothing sets or reads a variable of them.
     result = run("config", "show", env={"RMQCTL_REDRIVES": "1"})

@@ -10,6 +10,7 @@ from rmqctl.help import doctor
 from rmqctl.help.doctor import ERROR, NOTE, OK, WARNING
 from tests.support.cli import ROOT, call, run
 from tests.support.java_lock import java_lock
+from tests.support.linux_forms import needs_linux_forms
 from tests.support.privileges import without_privileges
 from tests.support.terminal import on_a_terminal
 
@@ -20,6 +21,7 @@ def rows(*args):
     return {row["check"]: row for row in result.json()}
 
 
+@needs_linux_forms  # what is tried needs a file without a name
 def test_a_sound_place_has_no_error_and_no_warning(store):
     found = rows()
     assert {row["status"] for row in found.values()} <= {OK, NOTE}
@@ -70,6 +72,7 @@ def test_a_java_broker_and_an_unclean_end_are_told(store):
 
 
 @pytest.mark.slow
+@needs_linux_forms
 def test_a_store_that_may_only_be_read_is_noted(store):
     mode = store.stat().st_mode
     store.chmod(stat.S_IRUSR | stat.S_IXUSR)
@@ -147,6 +150,7 @@ def test_another_program_of_the_name_is_told(tmp_path, monkeypatch):
     assert doctor.program().status == NOTE
 
 
+@needs_linux_forms  # RMQCTL_POSIX is a variable, too
 def test_settings_files_and_variables_are_named(store, own_home):
     (own_home / "rmqctl.toml").write_text('tz = "UTC"\n')
     result = run("doctor", "-o", "json", env={"RMQCTL_PROGRESS": "none"})

@@ -19,6 +19,7 @@ from storage.read import by_key
 from storage.readonly import StoreView
 from storage.results import GetMessageStatus
 from tests.support.compiled import compiled, native, needs_compiled
+from tests.support.linux_forms import needs_linux_forms
 from tests.support.samples import SMALL, START_MS, Sample, Ticking, new_store, open_store, prepared
 
 if compiled is not None:
@@ -124,7 +125,7 @@ def test_answers_are_the_same(
 
 
 @needs_compiled
-@pytest.mark.parametrize("writers", [True, False])
+@pytest.mark.parametrize("writers", [True, pytest.param(False, marks=needs_linux_forms)])
 def test_the_steps_answer(writers: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "compiled", compiled)
     root = new_store(tmp_path / "store", SMALL)
@@ -150,6 +151,7 @@ def test_the_steps_answer(writers: bool, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @needs_compiled
+@needs_linux_forms  # elsewhere a reader looks the lock file up by its name at each read
 def test_after_a_java_broker_nothing_is_answered_from_what_was_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,6 +179,7 @@ def test_after_a_java_broker_nothing_is_answered_from_what_was_known(
 
 
 @needs_compiled
+@needs_linux_forms
 def test_after_a_deletion_of_files_they_are_looked_up_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,10 @@ import pytest
 
 from storage.tools.repair.steps import Action
 from tests.support.hand_made import TINY, HandMade
+from tests.support.linux_forms import needs_linux_forms
 from tests.support.mended import held, repair, wrong
+
+pytestmark = needs_linux_forms  # elsewhere holes are read
 
 SIZE = 4096
 CONFIG = TINY.with_(

@@ -9,6 +9,7 @@ from storage.files.fs import FileSystem
 from storage.format.crc import crc_after_zeros
 from storage.tools.quarantine import Quarantine
 from storage.tools.repair.steps import crc_of
+from tests.support.linux_forms import needs_linux_forms
 
 NOW_MS = 1_792_616_340_000
 HUGE = 1 << 42
@@ -65,6 +66,7 @@ def test_nothing_is_moved_before_the_manifest_is_on_the_device(root):
     assert (root / "commitlog" / "0").exists()
 
 
+@needs_linux_forms
 def test_holes_are_not_read(root):
     """A damaged length makes a file of terabytes that takes no room."""
     path = root / "commitlog" / "0"
