@@ -72,9 +72,13 @@ def _command(name: str, leaf: Any) -> dict[str, list[str]]:
     return {"arguments": arguments, "options": sorted(options), "rows": rows}
 
 
+_KINDS = {"text": "str", "integer": "int", "integer range": "int range", "boolean": "bool"}
+"""How Typer before 0.28 calls the kinds of values."""
+
+
 def _value(parameter: Any) -> str:
     choices = getattr(parameter.type, "choices", None)
-    kind = parameter.type.name.replace("str", "text")  # so named by Typer before 0.28
+    kind = _KINDS.get(parameter.type.name, parameter.type.name)
     words = [kind if choices is None else "|".join(sorted(map(str, choices)))]
     if getattr(parameter, "is_flag", False):
         words = ["flag"]
