@@ -24,8 +24,7 @@ from .errors import (
     UnsupportedStoreError,
     go_on_without,
 )
-from .files.queue_folders import leads_to_folder
-from .files.read_files import leads_to_file
+from .files.read_files import leads_to_file, leads_to_folder
 from .format.names import (
     ABORT,
     BATCHCONSUMEQUEUE,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from pathlib import Path
 from typing import Final, NamedTuple
+
+from .read_files import leads_to_folder
 
 _SETTLED_NS: Final = 3_000_000_000
 """A folder that changed within so long before it was listed may have changed once more since with
@@ -67,12 +68,6 @@ def _folders_in(path: str) -> tuple[list[str], bool]:
         return [], False
     names = [entry.name for entry in entries if leads_to_folder(entry)]
     return names, any(entry.is_symlink() for entry in entries)
-
-
-def leads_to_folder(entry: os.DirEntry[str]) -> bool:
-    """Whether it is a folder, or a link to one. A broken or circular link is not one; for these the
-    entry's own ``is_dir`` raises OSError."""
-    return Path(entry.path).is_dir() if entry.is_symlink() else entry.is_dir()
 
 
 def is_queue_number(name: str) -> bool:

@@ -21,10 +21,11 @@ from storage.format.names import COMMITLOG, CONSUMEQUEUE, file_name, parse_file_
 from storage.platform.space import next_data
 
 from .many_files import list_offsets, read_heads
-from .queue_folders import QueueFolders
 
 if TYPE_CHECKING:
     from storage.config import StoreConfig
+
+    from .queue_folders import QueueFolders
 
 MAX_MAPS: Final = 256
 """Maps that one reader keeps, over all its files; each holds a file descriptor."""
@@ -357,7 +358,7 @@ class StoreFiles:
         self._queue_root = str(root / CONSUMEQUEUE)
         self._queue_file_size = config.mapped_file_size_consume_queue
         self._queues: dict[tuple[str, int], ReadOnlyFiles] = {}
-        self._folders = QueueFolders(self._queue_root)
+        self._folders: QueueFolders | None = None
         self.root = root
         self.log = ReadOnlyFiles(
             self.budget, str(root / COMMITLOG), config.mapped_file_size_commit_log
@@ -382,6 +383,10 @@ class StoreFiles:
 
     def queue_folders(self) -> list[tuple[str, int]]:
         """All (topic, queue id) that have a folder, sorted; folders of other names are left out."""
+        if self._folders is None:
+            from .queue_folders import QueueFolders  # a writer of some queues needs no list
+
+            self._folders = QueueFolders(self._queue_root)
         return self._folders.now()
 
     def relist(self) -> None:
@@ -395,6 +400,12 @@ def leads_to_file(entry: os.DirEntry[str]) -> bool:
     """Whether it is a file, or a link to one. A broken or circular link is not one; for these the
     entry's own ``is_file`` raises OSError."""
     return Path(entry.path).is_file() if entry.is_symlink() else entry.is_file()
+
+
+def leads_to_folder(entry: os.DirEntry[str]) -> bool:
+    """Whether it is a folder, or a link to one. A broken or circular link is not one; for these the
+    entry's own ``is_dir`` raises OSError."""
+    return Path(entry.path).is_dir() if entry.is_symlink() else entry.is_dir()
 
 
 def is_folder_name(topic: str) -> bool:

@@ -7,6 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
+
+from storage.files import many_files, read_files
+from storage.queue import first_read
 
 _opened: list[str] | None = None
 
@@ -21,12 +25,17 @@ sys.addaudithook(_watch)
 
 @contextmanager
 def opened_below(root: Path) -> Iterator[set[str]]:
-    """The files below a folder that are opened meanwhile, known when the context ends."""
+    """The files below a folder that are opened meanwhile, known when the context ends. Those that
+    compiled code would open are opened by Python."""
     global _opened
     _opened = []
     found: set[str] = set()
     try:
-        yield found
+        with (
+            patch.object(read_files, "read_heads", many_files._read_heads),
+            patch.object(first_read, "read_each", many_files._read_each),
+        ):
+            yield found
     finally:
         found |= {path.removeprefix(f"{root}/") for path in _opened if path.startswith(f"{root}/")}
         _opened = None

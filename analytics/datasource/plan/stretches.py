@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from analytics.datasource.query.selection import EVERYTHING, Selection
 from analytics.report.stores import StoreRef
 from storage.coordination.shared_state import SharedStateBounds
-from storage.files.queue_folders import leads_to_folder
+from storage.files.read_files import leads_to_folder
 from storage.format.names import CONSUMEQUEUE
 
 from .losses import check_log
