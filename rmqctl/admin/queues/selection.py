@@ -1,5 +1,6 @@
 """The queues to read and their ranges: positions of the options become offsets."""
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -80,12 +81,13 @@ def words_about_unread_queues(broker: "EmbeddedBroker", topic: str) -> str | Non
     if config is None:
         return None
     read, view = config.read_queue_nums, broker.view
+    queues = view.queues()  # sorted
+    unread = queues[bisect_left(queues, (topic, read)) : bisect_left(queues, (topic, 1 << 31))]
     counts = {}
-    for name, queue_id in view.queues():
-        if name == topic and queue_id >= read:
-            low, high = view.queue_bounds(topic, queue_id)
-            if high > low:
-                counts[queue_id] = high - low
+    for _, queue_id in unread:
+        low, high = view.queue_bounds(topic, queue_id)
+        if high > low:
+            counts[queue_id] = high - low
     if not counts:
         return None
     first, last, count = min(counts), max(counts), sum(counts.values())
