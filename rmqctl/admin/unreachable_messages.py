@@ -23,6 +23,7 @@ from storage.format.message import (
 from storage.retention import LogFile, log_files, rules_of
 
 from .next_deletions import unread_by, within
+from .queues.topic_queues import bounds_from
 
 if TYPE_CHECKING:
     from broker.embedded.broker import EmbeddedBroker
@@ -54,11 +55,7 @@ class Unread(NamedTuple):
 
 def unread_of(view: StoreView, topic: str, first_queue: int = 0) -> Unread:
     """The unread messages of groups in the queues from a number on."""
-    bounds = {
-        queue_id: view.queue_bounds(topic, queue_id)
-        for name, queue_id in view.queues()
-        if name == topic and queue_id >= first_queue
-    }
+    bounds = bounds_from(view, topic, first_queue)
     messages = sum(high - low for low, high in bounds.values())
     groups: dict[str, int] = {}
     unknown = []

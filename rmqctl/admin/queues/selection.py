@@ -1,6 +1,5 @@
 """The queues to read and their ranges: positions of the options become offsets."""
 
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -13,6 +12,8 @@ from rmqctl.errors import NotFound, Refused, UsageProblem
 from rmqctl.parse.lists import MAX_QUEUE_ID
 from rmqctl.parse.positions import Bound, Point, Position
 from storage.format.message import DLQ_GROUP_TOPIC_PREFIX
+
+from .topic_queues import bounds_from
 
 if TYPE_CHECKING:
     from broker.embedded.broker import EmbeddedBroker
@@ -80,14 +81,9 @@ def words_about_unread_queues(broker: "EmbeddedBroker", topic: str) -> str | Non
     config = broker.topic(topic)
     if config is None:
         return None
-    read, view = config.read_queue_nums, broker.view
-    queues = view.queues()  # sorted
-    unread = queues[bisect_left(queues, (topic, read)) : bisect_left(queues, (topic, 1 << 31))]
-    counts = {}
-    for _, queue_id in unread:
-        low, high = view.queue_bounds(topic, queue_id)
-        if high > low:
-            counts[queue_id] = high - low
+    read = config.read_queue_nums
+    bounds = bounds_from(broker.view, topic, read)
+    counts = {queue_id: high - low for queue_id, (low, high) in bounds.items() if high > low}
     if not counts:
         return None
     first, last, count = min(counts), max(counts), sum(counts.values())
