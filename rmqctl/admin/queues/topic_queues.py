@@ -4,7 +4,8 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from storage.readonly import QueueBounds, StoreView
+    from storage.queue.reader import QueueBounds
+    from storage.readonly import StoreView
 
 _ALL: Final = 1 << 31
 
