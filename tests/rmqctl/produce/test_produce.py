@@ -146,7 +146,6 @@ def test_files_are_read_one_after_the_other(store, tmp_path):
     assert bodies() == ["1", "2", "3", "4"]
 
 
-@pytest.mark.feature(3)
 @pytest.mark.parametrize("batch", ["1", "3", "1000"])
 @pytest.mark.parametrize("form", ["jsonl", "csv"])
 def test_a_count_is_that_of_the_messages_that_are_sent_also_after_a_refused_one(store, form, batch):
@@ -162,6 +161,7 @@ def test_a_count_is_that_of_the_messages_that_are_sent_also_after_a_refused_one(
     assert run("consume", "t", "-e").lines == [str(number) for number in range(30)]
 
 
+@pytest.mark.feature(3)
 def test_a_key_delimiter_divides_key_and_body(store):
     run("produce", "t", "-K", ":", stdin=b"k1:a:b\n:none\nk2 k3:c\n")
     assert [(row["keys"], row["body"]) for row in rows()] == [
