@@ -47,6 +47,7 @@ from .progress_log import (
     QUEUES,
     SETTLED,
     Changes,
+    Place,
     ProgressLog,
     rows_of_changes,
     table_line,
@@ -90,6 +91,8 @@ class ProgressFile:
         self._reader = ProgressReader(root, self._fs)
         self._distrusted = False
         """A sync of the log failed: what it has may be on no device."""
+        self._synced: Place | None = None
+        """The last line that was written here: on the device, whichever thread read it first."""
         self._long_from = 0
         """A log of fewer bytes is not replaced: there was no room when it was tried."""
         self._table: ProgressTable | None = None
@@ -292,6 +295,7 @@ class ProgressFile:
         commit."""
         fd, log = opened
         with self._lock:
+            log.note_synced(self._synced)
             end, size = log.ending.end, log.size
             line = log.line_of(change) if rows is None else log.commit_line(rows)
         fs = self._fs
@@ -311,6 +315,7 @@ class ProgressFile:
         with self._lock:
             if log.ending.end == end:  # else a thread that reads was here
                 log.note_written(line, rows)
+            self._synced = log.place_of(line, end)
 
     def _replace_long(self, log: ProgressLog) -> bool:
         """Put a table in the place of a log that has become long. False if it is short, or there is

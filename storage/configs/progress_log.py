@@ -105,6 +105,14 @@ class Ending(NamedTuple):
     crc: str
 
 
+class Place(NamedTuple):
+    """Which line of which file."""
+
+    inode: int
+    end: int
+    crc: str
+
+
 MOST_KNOWN: Final = 4_096
 
 
@@ -235,6 +243,16 @@ class ProgressLog:
         end = known.end + len(line)
         n = known.n + 1
         self.ending = Ending(end, n, n, known.end, line[:-1][:MOST_KNOWN], _crc_of(line))
+
+    def place_of(self, line: bytes, end: int) -> Place:
+        """The place of a line of ``line_of`` that was written at ``end``."""
+        return Place(self.inode, end + len(line), _crc_of(line))
+
+    def note_synced(self, place: Place | None) -> None:
+        """Take in that the line of that place is synced; nothing if it is not the last one."""
+        last = self.ending
+        if place == (self.inode, last.end, last.crc) and last.synced != last.n:
+            self.ending = last._replace(synced=last.n)
 
     # -- reading ----------------------------------------------------------------------------------
 

@@ -357,6 +357,8 @@ def test_a_thread_that_reads_amid_a_commit_does_not_disturb_it(path: Path, anew:
     assert file.commit({KEY: QueueProgress(1, 3)}) == {KEY: (1, 3)}
     assert file.read().get(*KEY) == at(path.parents[1]) == (1, 3)
     assert len(seen) > 15
+    # Only the first line goes on after another process's, whichever thread read the others first.
+    assert [line["n"] for line in lines_of(path.parents[1]) if "synced" in line] == [7]
 
 
 def test_a_commit_is_the_line_that_the_encoder_would_write(root: Path) -> None:
