@@ -135,13 +135,12 @@ class KeptQueue:
         self._arrived = count
 
     def _count_by_log(self, arrivals: StoredSince) -> int | None:
-        first = arrivals.first(*self.place, self.low, self.high)
-        self._nothing_new = first == self.high
-        self._first_new = None
-        if first is None:
+        found = arrivals.first(*self.place, self.low, self.high)
+        if found is None:
+            self._nothing_new, self._first_new = False, None
             return None
-        if first < self.high:
-            self._first_new = arrivals.place(*self.place, first)
+        first, self._first_new = found
+        self._nothing_new = first == self.high
         return self.high - first
 
     def rate_in(self, span_s: float | None) -> float | None:

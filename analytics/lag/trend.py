@@ -33,6 +33,13 @@ RATE_WINDOW_MS: Final = 300_000
 """The time span of ``rate_in`` and ``rate_out``: five minutes."""
 
 
+_FEW: Final = 64
+"""Units that are read at once, though one may tell enough."""
+First = tuple[int, tuple[int, int] | None]
+"""The offset of the first message that counts, with its log offset and size, None where these are
+not known; the end of the queue without any."""
+
+
 class StoredSince:
     """Counts messages stored at ``since_ms`` or later, from the log alone.
 
@@ -54,11 +61,26 @@ class StoredSince:
         None if units or records on the way cannot be read.
         """
         first = self.first(topic, queue_id, min_offset, max_offset)
-        return None if first is None else max_offset - first
+        return None if first is None else max_offset - first[0]
 
-    def first(self, topic: str, queue_id: int, min_offset: int, max_offset: int) -> int | None:
-        """The offset of the first message that counts, ``max_offset`` without any; None as
-        above."""
+    def first(self, topic: str, queue_id: int, min_offset: int, max_offset: int) -> First | None:
+        """The first message that counts; None as above."""
+        count = max_offset - min_offset
+        if 0 < count <= _FEW:  # mostly: all units are read at once
+            within = min_offset, max_offset
+            units = self._view.unit_view(topic, queue_id, *within, within)
+            if units is not None and len(units) == count * CQ_STORE_UNIT_SIZE:
+                number = self._bisect(units)
+                if number is None:
+                    return None
+                place = _place_in(units, number) if number < count else None
+                return min_offset + number, place
+        first = self._first(topic, queue_id, min_offset, max_offset)
+        if first is None:
+            return None
+        return first, self.place(topic, queue_id, first) if first < max_offset else None
+
+    def _first(self, topic: str, queue_id: int, min_offset: int, max_offset: int) -> int | None:
         end = max_offset
         if end > min_offset and self._is_last_older(topic, queue_id, end):
             return end  # mostly: a unit is read, and not a file of them
@@ -74,7 +96,7 @@ class StoredSince:
         """Log offset and size of a message; None if its unit cannot be read."""
         within = offset, offset + 1
         units = self._view.unit_view(topic, queue_id, *within, within)
-        return None if units is None else CQ_STORE_UNIT.unpack_from(units)[:2]
+        return None if units is None else _place_in(units, 0)
 
     def counts(self, log_offset: int, size: int) -> bool:
         """Whether the message at a log offset counts; no if that is unknown."""
@@ -137,6 +159,12 @@ class StoredSince:
             return True
         self._after = log_offset
         return False
+
+
+def _place_in(units: memoryview, number: int) -> tuple[int, int]:
+    """Log offset and size of the message that one of these units names."""
+    log_offset, size, _ = CQ_STORE_UNIT.unpack_from(units, number * CQ_STORE_UNIT_SIZE)
+    return log_offset, size
 
 
 class Trend:
