@@ -40,9 +40,15 @@ PURE_TESTS := $(addprefix tests/,$(addsuffix .py,\
 	client/listener/test_process_queue client/listener/test_ack_collector broker/pull/test_pull))
 PURE := RMQCTL_PURE=1 $(BIN)/python -m pytest -q -p no:cacheprovider -m 'not long' $(PURE_TESTS)
 
-# Three on two cores: tests of processes and of pauses wait for a third of their time.
+# Three on two cores: tests of processes and of pauses wait for a third of their time. Their stores, three gigabytes
+# at a time, lie in memory where there is a file system for that with enough room: none needs a device.
+# `make test-full` has its stores on a device.
+MEMORY := /dev/shm
 test: $(STAMP) ## All tests but the long ones, three at a time; some once more without compiled code
-	$(BIN)/python -m pytest -n 3 --dist worksteal -m 'not long'
+	@room=$$(df -Pk $(MEMORY) 2>/dev/null | awk 'NR == 2 {print int($$4 / 1048576)}'); \
+		temp=$$([ "$${room:-0}" -ge 8 ] && mktemp -d -p $(MEMORY) rmqctl-test-XXXXXX || mktemp -d); \
+		trap 'rm -rf "$$temp"' EXIT; \
+		set -x; $(BIN)/python -m pytest -n 3 --dist worksteal -m 'not long' --basetemp="$$temp/stores"
 	$(PURE)
 
 # The reference forms of storage/platform/, on this machine; tests of a form of Linux are skipped with that reason.
@@ -57,7 +63,7 @@ test-macos: $(STAMP) ## The tests of stores, brokers and clients, as the job of 
 
 # Its stores lie in memory, where there is a file system for that: none of these tests needs a device.
 test-quick: $(STAMP) ## What a commit needs, in 90 s: no slow tests, one sample of each; ROOM=storage/queue for one
-	@temp=$$(mktemp -d -p /dev/shm rmqctl-quick-XXXXXX 2>/dev/null || mktemp -d); trap 'rm -rf "$$temp"' EXIT; \
+	@temp=$$(mktemp -d -p $(MEMORY) rmqctl-quick-XXXXXX 2>/dev/null || mktemp -d); trap 'rm -rf "$$temp"' EXIT; \
 		set -x; $(BIN)/python -m pytest -q -n 4 --dist worksteal --quick --basetemp="$$temp/stores" tests/$(ROOM)
 
 # The lower bound of PySpark in pyproject.toml, in an environment of its own.

@@ -7,12 +7,10 @@ that cannot be read, a file system that does not say what it lists.
 from __future__ import annotations
 
 import os
-import stat
 from typing import Final
 
 from storage import native
 from storage.format.names import parse_file_name
-from storage.platform.space import next_data
 
 # a pipe must not block until its other end is open
 _FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
@@ -56,30 +54,7 @@ def _read(path: str, position: int, count: int) -> bytes | None:
         return None
 
 
-def _read_heads(paths: list[str], count: int, /) -> list[tuple[bytes, int] | None]:
-    return [_head(path, count) for path in paths]
-
-
-def _head(path: str, count: int) -> tuple[bytes, int] | None:
-    try:
-        fd = os.open(path, _FLAGS)
-        try:
-            status = os.fstat(fd)
-            length = status.st_size
-            if not stat.S_ISREG(status.st_mode):
-                return None
-            if length > count and next_data(fd, count) is not None:
-                return None
-            return os.pread(fd, count, 0), length
-        finally:
-            os.close(fd)
-    except OSError:
-        return None
-
-
 list_offsets: Final = native.form("list_offsets", _list_offsets)
 """List the files of each folder: their first offsets, ascending; see ReadOnlyFiles.offsets."""
 read_each: Final = native.form("read_each", _read_each)
 """Read a part of each file, from a position on at most so many bytes."""
-read_heads: Final = native.form("read_heads", _read_heads)
-"""Read the first bytes of each file that has only zeros after them; with its length."""

@@ -20,7 +20,7 @@ from weakref import WeakSet
 from storage.format.names import COMMITLOG, CONSUMEQUEUE, file_name, parse_file_name
 from storage.platform.space import next_data
 
-from .many_files import list_offsets, read_heads
+from .many_files import list_offsets
 
 if TYPE_CHECKING:
     from storage.config import StoreConfig
@@ -330,25 +330,6 @@ def relist_each(rows: Sequence[ReadOnlyFiles]) -> list[list[int]]:
     ]
 
 
-def heads_of(
-    rows: Sequence[ReadOnlyFiles], firsts: Sequence[int], size: int
-) -> list[tuple[bytes, int] | None]:
-    """:meth:`ReadOnlyFiles.head` of one file of each row; ``firsts`` are where they begin, -1 for
-    none. None also where only that method finds out."""
-    wanted = [
-        number
-        for number, (row, first) in enumerate(zip(rows, firsts, strict=True))
-        if first >= 0 and first not in row.opened and not MAP_MAKERS
-    ]
-    found: list[tuple[bytes, int] | None] = [None] * len(rows)
-    paths = [rows[number].path(firsts[number]) for number in wanted]
-    for number, head in zip(wanted, read_heads(paths, size), strict=True):
-        if head is not None:
-            data, length = head[0], min(head[1], rows[number].file_size)
-            found[number] = data[:length], length
-    return found
-
-
 class StoreFiles:
     """The log and the queues of one store as files that share one budget of maps."""
 
@@ -410,4 +391,4 @@ def leads_to_folder(entry: os.DirEntry[str]) -> bool:
 
 def is_folder_name(topic: str) -> bool:
     """Tell whether a topic can have a folder of its own below ``consumequeue``."""
-    return bool(topic) and topic not in (".", "..") and not {"/", "\0"}.intersection(topic)
+    return topic not in ("", ".", "..") and "/" not in topic and "\0" not in topic

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 from storage.platform import LINUX, is_on
 
 _NEEDS_LINUX: Final = frozenset(
-    {"pages_ahead", "has_futex_wakers", "wake_one", "sleep_on_word", "notify", "read_heads"}
+    {"pages_ahead", "has_futex_wakers", "wake_one", "sleep_on_word", "notify", "written_ends"}
 )
 """Functions that use what other systems do not have (common/kernel.h)."""
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -473,7 +473,9 @@ def list_offsets(folders: list[str], file_size: int, /) -> list[list[int] | None
 def read_each(
     paths: list[str], positions: list[int], counts: list[int], /
 ) -> list[bytes | None]: ...
-def read_heads(paths: list[str], count: int, /) -> list[tuple[bytes, int] | None]: ...
+def written_ends(
+    folders: list[str], file_size: int, head: int, kept: int, /
+) -> list[tuple[list[int], int, bytes, tuple[int, int, int] | None] | None]: ...
 def changed_ns(fd: int, /) -> int:
     """The value of os.fstat(fd).st_ctime_ns."""
 

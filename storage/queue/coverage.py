@@ -39,6 +39,13 @@ def gaps_between_units(
 
 def _units_between(tail: QueueTail, start: int, end: int) -> bytes:
     """Units of one queue whose records begin in [start, end), found by bisection."""
+    span = tail.span
+    if span is not None:  # what the bisection would ask for first
+        if span[1] < start:
+            return b""
+        kept = tail.all_units() if start <= span[0] and span[1] < end else None
+        if kept is not None:
+            return kept
     low = tail.first_unit(lambda offset, _: offset < start)
     high = tail.first_unit(lambda offset, _: offset < end)
     kept = tail.kept(low, high)

@@ -83,7 +83,7 @@ class QueueReader:
     ) -> None:
         self.key = key
         self._row = row
-        self._file_times = FileTimes(row)
+        self._file_times: FileTimes | None = None
         self._bounds = bounds
         self._scan = scan
         self._shared = shared
@@ -278,10 +278,10 @@ class QueueReader:
                 return (first, max_offset) if first < max_offset else None
         rebuilt = None if scan is None else scan.rebuilt.first_offset(key.topic, key.queue_id)
         if rebuilt is None:
-            return self._file_times.segment(timestamp, max_offset, deletions_reported=scan is None)
+            return self._times().segment(timestamp, max_offset, deletions_reported=scan is None)
         # Files that begin after the first rebuilt unit hold none that count. The file that would
         # contain that unit is searched with it, whatever the file's time is.
-        files = [file for file in self._file_times.now() if file[0] < rebuilt]
+        files = [file for file in self._times().now() if file[0] < rebuilt]
         shared = bool(files) and rebuilt < files[-1][0] + self._units_per_file
         files.append((files.pop()[0] if shared else rebuilt, _JUST_NOW))
         begun = [(first, modified) for first, modified in files if first < max_offset]
@@ -289,6 +289,12 @@ class QueueReader:
             if modified >= timestamp:
                 return first, min(following, max_offset)
         return (begun[-1][0], max_offset) if begun else None
+
+    def _times(self) -> FileTimes:
+        times = self._file_times
+        if times is None:
+            times = self._file_times = FileTimes(self._row)
+        return times
 
     # -- min offset ---------------------------------------------------------------------------
 

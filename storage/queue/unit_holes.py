@@ -28,8 +28,14 @@ def cut_at_hole(tail: QueueTail, vouched: int) -> None:
 
     ``vouched`` is the log offset up to which the device surely has all units.
     """
-    surely = _vouched_units(tail, vouched)
-    end = _first_hole(tail, surely, vouched)
+    span = tail.span
+    if span is not None and span[2] <= vouched:
+        return  # the last unit is covered
+    if span is not None and tail.all_units() is not None:
+        surely, end = tail.next_offset - 1, tail.next_offset
+    else:
+        surely = _vouched_units(tail, vouched)
+        end = _first_hole(tail, surely, vouched)
     # The sector after the last unit may be lost: then a part of that unit is lost with it.
     torn = end > surely and may_be_torn((end - 1) * CQ_STORE_UNIT_SIZE % tail.row.file_size)
     torn = torn and not _is_vouched(*tail.unit(end - 1)[:2], vouched)

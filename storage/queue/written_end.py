@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from storage.files.read_files import heads_of, relist_each
-from storage.format.cq_unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
+from storage import native
+from storage.files.many_files import list_offsets
+from storage.files.read_files import MAP_MAKERS, MapBudget, ReadOnlyFiles
+from storage.format.cq_unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
 from storage.log.record_reader import QueueKey
 
 if TYPE_CHECKING:
     import mmap
 
-    from storage.files.read_files import ReadMap, ReadOnlyFiles, StoreFiles
+    from storage.files.read_files import ReadMap, StoreFiles
 
 _LOOK_AHEAD: Final = 200 * CQ_STORE_UNIT_SIZE
 _HEAD: Final = 8_000
@@ -24,21 +26,35 @@ _KEPT: Final = 32
 """Units at the end of a queue that are kept until :meth:`QueueTail.forget`."""
 
 
+Span = tuple[int, int, int]
+"""Of some units that are written, each with a record that begins where that of the one before ends,
+or later: the log offsets of the first and the last record, and where the last one ends."""
+
+
 class QueueTail:
     """The end of one queue's files. ``next_offset`` counts units that are part of the store."""
 
-    __slots__ = ("_first_kept", "_kept", "followed_to", "hole", "key", "next_offset", "row")
+    __slots__ = (
+        *("_first_kept", "_kept", "_kept_end", "_span"),
+        *("followed_to", "hole", "key", "next_offset", "row"),
+    )
 
     def __init__(
-        self, row: ReadOnlyFiles, key: QueueKey, next_offset: int, kept: bytes = b""
+        self,
+        row: ReadOnlyFiles,
+        key: QueueKey,
+        next_offset: int,
+        kept: bytes = b"",
+        span: Span | None = None,
     ) -> None:
         """``kept``: the last units before ``next_offset``; of these no file is read again, which
-        takes much longer where there are thousands of queues."""
+        takes much longer where there are thousands of queues. ``span`` is theirs."""
         self.row = row
         self.key = key
         self.next_offset = next_offset
         self._kept = kept
         self._first_kept = next_offset - len(kept) // CQ_STORE_UNIT_SIZE
+        self._kept_end, self._span = next_offset, span
         self.followed_to = -1
         """The log's end up to which all units of the queue are counted."""
         self.hole: int | None = None
@@ -46,7 +62,20 @@ class QueueTail:
 
     def forget(self, first: int) -> None:
         """Read the units from this one on from the files."""
-        self._kept = self._kept[: max(0, first - self._first_kept) * CQ_STORE_UNIT_SIZE]
+        if first < self._kept_end:
+            self._kept = self._kept[: max(0, first - self._first_kept) * CQ_STORE_UNIT_SIZE]
+            self._kept_end, self._span = first, None
+
+    @property
+    def span(self) -> Span | None:
+        """That of the last units, if it is known and they are the kept ones."""
+        return self._span if self.next_offset == self._kept_end else None
+
+    def all_units(self) -> bytes | None:
+        """All units of the queue, if they are kept."""
+        files = self.row.offsets()
+        is_first = bool(files) and files[0] // CQ_STORE_UNIT_SIZE == self._first_kept
+        return self._kept if is_first and self.next_offset == self._kept_end else None
 
     def last_units(self) -> tuple[int, memoryview]:
         """The units that are kept: the queue offset of the first one, and their bytes."""
@@ -113,13 +142,56 @@ def tails_of(files: StoreFiles) -> Iterator[QueueTail]:
             yield QueueTail(row, key, *end)
 
 
-def _written_ends(rows: list[ReadOnlyFiles]) -> Iterator[tuple[int, bytes]]:
+def _written_ends(rows: list[ReadOnlyFiles]) -> Iterator[tuple[int, bytes, Span | None]]:
     """:func:`_written_end` of each; that of most is in the first bytes of their last file."""
-    listed = relist_each(rows)
-    heads = heads_of(rows, [files[-1] if files else -1 for files in listed], _HEAD)
-    for row, files, head in zip(rows, listed, heads, strict=True):
-        found = None if head is None else _end_in(row, files[-1], *head)
-        yield found or (_written_end(row, files) if files else (0, b""))
+    folders = [row.directory for row in rows]
+    found = written_ends(folders, rows[0].file_size, _HEAD, _KEPT * CQ_STORE_UNIT_SIZE)
+    for row, usual in zip(rows, found, strict=True):
+        if usual is None or row.opened or MAP_MAKERS:
+            yield *_written_end(row, row.relist()), None
+        else:
+            row.note_listed(usual[0])
+            yield usual[1:]
+
+
+def _written_ends_of(
+    folders: list[str], file_size: int, head: int, kept: int, /
+) -> list[tuple[list[int], int, bytes, Span | None] | None]:
+    return [_usual_end(folder, file_size, head, kept) for folder in folders]
+
+
+def _usual_end(
+    folder: str, file_size: int, head: int, kept: int
+) -> tuple[list[int], int, bytes, Span | None] | None:
+    (files,) = list_offsets([folder], file_size)
+    if not files:
+        return None
+    try:
+        found = ReadOnlyFiles(MapBudget(), folder, file_size).head(files[-1], head)
+    except OSError:
+        return None
+    units = None if found is None else _units_before_zeros(*found)
+    if found is None or not units or found[0][units * CQ_STORE_UNIT_SIZE :].strip(b"\0"):
+        return None
+    end = units * CQ_STORE_UNIT_SIZE
+    last = found[0][max(0, end - kept) : end]
+    return files, files[-1] // CQ_STORE_UNIT_SIZE + units, last, _span_of(last)
+
+
+def _span_of(units: bytes) -> Span | None:
+    first, last, stop = -1, 0, 0
+    for last, size, _ in CQ_STORE_UNIT.iter_unpack(units):
+        if not (stop <= last < 1 << 62 and 0 < size < PRE_BLANK_SIZE):
+            return None
+        first, stop = last if first < 0 else first, last + size
+    return first, last, stop
+
+
+written_ends: Final = native.form("written_ends", _written_ends_of)
+"""The files of each queue, as list_offsets lists them, the queue offset after the last written
+unit, at most ``kept`` bytes of the last units, and their span. None where that unit is not in the
+first ``head`` bytes of the last file, or not all after it is zeros: :func:`_written_end` finds
+out."""
 
 
 def written_units(row: ReadOnlyFiles) -> int:
@@ -170,6 +242,18 @@ def units_in_file(file: ReadMap) -> int:
 
 def _units_in(data: mmap.mmap | bytes, length: int) -> int:
     """The same; ``data`` may lack zeros at the end of a file of this length."""
+    low = _units_before_zeros(data, length)
+    end = low * CQ_STORE_UNIT_SIZE
+    after = data[end : end + _LOOK_AHEAD]
+    if after != bytes(len(after)):
+        # Damage in the middle misled the search: find the last byte that is not zero.
+        used = len(data[:length].rstrip(b"\0"))
+        return -(-used // CQ_STORE_UNIT_SIZE)
+    return low
+
+
+def _units_before_zeros(data: mmap.mmap | bytes, length: int) -> int:
+    """The same where the units end once, in zeros."""
     unpack = CQ_STORE_UNIT.unpack_from
     known = len(data) // CQ_STORE_UNIT_SIZE
     low, high = 0, length // CQ_STORE_UNIT_SIZE
@@ -180,10 +264,4 @@ def _units_in(data: mmap.mmap | bytes, length: int) -> int:
             low = middle + 1
         else:
             high = middle
-    end = low * CQ_STORE_UNIT_SIZE
-    after = data[end : end + _LOOK_AHEAD]
-    if after != bytes(len(after)):
-        # Damage in the middle misled the search: find the last byte that is not zero.
-        used = len(data[:length].rstrip(b"\0"))
-        return -(-used // CQ_STORE_UNIT_SIZE)
     return low

@@ -58,6 +58,10 @@ MOST_REBUILT: Final = 2_000_000
 """Records of a store with holes that a reader searches: half a minute, and 40 MB of units."""
 
 
+_NO_RECORD: Final = bytes(8), b""
+"""What follows the log's last record."""
+
+
 class ScanBounds:
     """Implements :class:`.bounds.Bounds` from files alone. Thread-safe; never writes."""
 
@@ -286,7 +290,9 @@ class ScanBounds:
         newest = []
         for number, tail in enumerate(tails):
             if tail.next_offset:
-                newest.append((-tail.unit(tail.next_offset - 1)[0], number, tail.next_offset - 1))
+                span, last = tail.span, tail.next_offset - 1
+                offset = tail.unit(last)[0] if span is None else span[1]
+                newest.append((-offset, number, last))
         heapq.heapify(newest)
         for _ in range(_MAX_DISTRUSTED):
             if not newest:
@@ -391,7 +397,7 @@ class ScanBounds:
         """Take in whole records that were appended since the last read."""
         position = self._walk.position % self._log.file_size
         file = self._log.at(self._walk.position - position)
-        if file is not None and any(file.map[position : position + 8]):
+        if file is not None and file.map[position : position + 8] not in _NO_RECORD:
             while self._walk.next() is not None:
                 pass
 
@@ -443,6 +449,9 @@ def _cut(tail: QueueTail, log_end: int) -> int:
 
     ConsumeQueue.truncateDirtyLogicFiles; a queue must not end with a filler either.
     """
+    span = tail.span
+    if span is not None and span[2] <= log_end:
+        return 0
     units = 0
     each = tail.row.file_size // CQ_STORE_UNIT_SIZE
     for first in reversed(tail.row.offsets()):

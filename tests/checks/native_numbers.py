@@ -45,6 +45,7 @@ def of_format() -> Numbers:
             "QUEUE_OFFSET_AT": layout.QUEUE_OFFSET_POSITION,
             "LEAST": layout.MIN_RECORD_SIZE,
             "UNIT": cq_unit.CQ_STORE_UNIT_SIZE,
+            "PRE_BLANK_SIZE": cq_unit.PRE_BLANK_SIZE,
             "MAGIC_V1": MESSAGE_MAGIC_V1,
             "MAGIC_V2": MESSAGE_MAGIC_V2,
             "LONGEST_PROPERTIES": layout.MAX_PROPERTIES_LENGTH,

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from storage.files import many_files, read_files
-from storage.queue import first_read
+from storage.files import many_files
+from storage.queue import first_read, written_end
 
 _opened: list[str] | None = None
 
@@ -32,7 +32,7 @@ def opened_below(root: Path) -> Iterator[set[str]]:
     found: set[str] = set()
     try:
         with (
-            patch.object(read_files, "read_heads", many_files._read_heads),
+            patch.object(written_end, "written_ends", written_end._written_ends_of),
             patch.object(first_read, "read_each", many_files._read_each),
         ):
             yield found

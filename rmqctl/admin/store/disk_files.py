@@ -88,12 +88,18 @@ class DiskFiles(NamedTuple):
         return self.log + sum(self.queues.values()) + sum(self.others.values())
 
 
-def disk_files(view: "StoreView") -> DiskFiles:
+def disk_files(
+    view: "StoreView", bounds: Mapping[tuple[str, int], tuple[int, int]] | None = None
+) -> DiskFiles:
     """Look at every file and folder of a store. Files that go meanwhile are not counted.
 
-    A file with several names is counted once; symbolic links are not followed.
+    A file with several names is counted once; symbolic links are not followed. ``bounds`` are those
+    of all queues, where the caller has just read them.
     """
-    return _Count(view).result()
+    if not bounds:
+        queues = view.queues()
+        bounds = dict(zip(queues, view.each_queue_bounds(queues), strict=True))
+    return _Count(view, bounds).result()
 
 
 _Entry = tuple[str, os.stat_result]
@@ -101,7 +107,9 @@ _Entry = tuple[str, os.stat_result]
 
 
 class _Count:
-    def __init__(self, view: "StoreView") -> None:
+    def __init__(
+        self, view: "StoreView", bounds: Mapping[tuple[str, int], tuple[int, int]]
+    ) -> None:
         self._root = view.root
         self._view = view
         self._log_end = view.log_max_offset()
@@ -122,11 +130,9 @@ class _Count:
         )
         self._files: dict[DiskKind, int] = {}
         self._unreadable: list[Path] = []
-        queues = view.queues()
-        bounds = zip(queues, view.each_queue_bounds(queues), strict=True)
         self._ends = {
             (topic, str(queue_id)): high * CQ_STORE_UNIT_SIZE
-            for (topic, queue_id), (_, high) in bounds
+            for (topic, queue_id), (_, high) in bounds.items()
         }
 
     def result(self) -> DiskFiles:

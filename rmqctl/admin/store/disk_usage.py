@@ -100,6 +100,8 @@ class DiskUse:
         """The progress of groups, by topic."""
         for key, offsets in progress.items():
             self._readers.setdefault(key[1], {})[key] = offsets
+        self._bounds: dict[tuple[str, int], tuple[int, int]] = {}
+        """Those of all queues, once they were read."""
         self._now = now_ms
         self._whole = log_bytes(self._view)
         self.next: NextClean = next_clean(self._view, now_ms)
@@ -107,7 +109,7 @@ class DiskUse:
     @cached_property
     def files(self) -> DiskFiles:
         """The bytes on the disk by kind, as of the first use."""
-        return disk_files(self._view)
+        return disk_files(self._view, self._bounds)
 
     @cached_property
     def _rows(self) -> dict[str, DiskUseRow]:
@@ -288,6 +290,7 @@ class DiskUse:
             if before is None or before[0] != state or not before[1].is_whole:
                 measured = [self._measured(topic, *queue) for queue in sorted(bounds.items())]
                 before = self._known[topic] = state, self._figures(topic, measured)
+            self._bounds.update({(topic, queue): bounds[queue] for queue in bounds})
             yield topic, before[1]
 
     def _measured(self, topic: str, queue_id: int, bounds: tuple[int, int]) -> _Measured:

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from storage import native
-from storage.files import many_files
-from storage.files.read_files import StoreFiles, heads_of, relist_each
+from storage.files.read_files import StoreFiles, relist_each
 from tests.support.compiled import compiled, needs_compiled
 from tests.support.samples import SMALL
 
@@ -75,22 +74,6 @@ def test_parts_of_files_are_read(forms: Any, tmp_path: Path) -> None:
     assert forms["read_each"]([], [], []) == []
 
 
-@pytest.mark.parametrize("forms", FORMS)
-def test_heads_of_files_with_zeros_after_them_are_read(forms: Any, tmp_path: Path) -> None:
-    files = {name: tmp_path / name for name in ("short", "holes", "later", "empty")}
-    files["short"].write_bytes(b"abc")
-    files["holes"].write_bytes(b"x" * 4096)
-    os.truncate(files["holes"], 1 << 20)
-    files["later"].write_bytes(b"x" * 4096)
-    with files["later"].open("r+b") as file:
-        file.seek(1 << 20)
-        file.write(b"y")
-    files["empty"].touch()
-    paths = [*map(str, files.values()), str(tmp_path / "missing"), str(tmp_path)]
-    found = forms["read_heads"](paths, 4096)
-    assert found == [(b"abc", 3), (b"x" * 4096, 1 << 20), None, (b"", 0), None, None]
-
-
 @needs_compiled
 def test_wrong_arguments_are_refused() -> None:
     for call, error in (
@@ -103,22 +86,12 @@ def test_wrong_arguments_are_refused() -> None:
         (lambda: compiled.read_each(["a"], [-1], [1]), ValueError),
         (lambda: compiled.read_each(["a"], [0], [1 << 40]), ValueError),
         (lambda: compiled.read_each(["a"], (0,), [1]), TypeError),
-        (lambda: compiled.read_heads(["a"], -1), ValueError),
-        (lambda: compiled.read_heads("a", 1), TypeError),
+        (lambda: compiled.written_ends(["a"], 40, 0, 20), ValueError),
+        (lambda: compiled.written_ends(["a"], 40, 20, 1 << 40), ValueError),
+        (lambda: compiled.written_ends(["a"], 0, 20, 20), ValueError),
+        (lambda: compiled.written_ends(["a"], "", 20, 20), TypeError),
+        (lambda: compiled.written_ends("a", 40, 20, 20), TypeError),
+        (lambda: compiled.written_ends(["a"], 40, 20), TypeError),
     ):
         with pytest.raises(error):
             call()
-
-
-def test_heads_of_rows_are_those_that_each_reads(tmp_path: Path) -> None:
-    files = StoreFiles(tmp_path, SMALL)
-    rows = [files.queue("T", queue_id) for queue_id in range(4)]
-    known = [row for row in rows if row is not None]
-    for number, row in enumerate(known[:3]):
-        Path(row.directory).mkdir(parents=True)
-        Path(row.path(0)).write_bytes(b"x" * (10 + number) + bytes(row.file_size * (number == 2)))
-    each = [row.head(0, 4096) for row in known]
-    assert heads_of(known, [0] * 4, 4096) == each
-    assert heads_of(known, [-1] * 4, 4096) == [None] * 4
-    assert known[0].at(0) is not None
-    assert many_files.read_heads([], 1) == []
