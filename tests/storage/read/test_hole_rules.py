@@ -11,7 +11,8 @@ from storage.files.read_files import StoreFiles
 from storage.format.cq_unit import CQ_STORE_UNIT
 from storage.format.names import file_name
 from storage.log.record_reader import QueueKey
-from storage.queue import unit_holes
+from storage.queue import unit_holes, written_end
+from storage.queue.coverage import _units_between
 from storage.queue.unit_holes import cut_at_hole, may_be_torn
 from storage.queue.written_end import QueueTail
 from tests.support.hand_made import TINY
@@ -56,12 +57,15 @@ def tail_of(folder: Path, kinds: list[str], kept: int = 0) -> QueueTail:
     found = StoreFiles(folder, CONFIG).queue("T", 0)
     assert found is not None
     found.relist()
-    return QueueTail(found, QueueKey("T", 0), len(kinds), data[len(data) - 20 * kept :])
+    units_kept = data[len(data) - 20 * kept :]
+    span = written_end._span_of(units_kept) if kept else None
+    return QueueTail(found, QueueKey("T", 0), len(kinds), units_kept, span)
 
 
 @pytest.mark.parametrize("many", [False, True], ids=["few", "many"])
 @example(kinds=["zeros", "unit", "unit", "unit", "unit"], vouched=2600, whole=20, kept=0)
 @example(kinds=["zeros", "unit", "unit", "unit", "unit"], vouched=2600, whole=20, kept=9)
+@example(kinds=[], vouched=0, whole=25, kept=26)
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     kinds=units,
@@ -110,6 +114,24 @@ def test_the_unit_in_front_of_the_end_that_lies_in_two_sectors_is_not_believed(
         tail = tail_of(tmp_path / f"vouched-{count}", ["unit"] * count)
         cut_at_hole(tail, count * RECORD)
         assert tail.next_offset == count
+
+
+@example(whole=9, kept=9, start=800, end=2_000)
+@example(whole=9, kept=9, start=100, end=800)
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    whole=st.integers(1, UNITS),
+    kept=st.integers(0, UNITS),
+    start=st.integers(0, UNITS).map(RECORD.__mul__),
+    end=st.integers(0, UNITS * RECORD),
+)
+def test_units_of_a_part_of_the_log(
+    whole: int, kept: int, start: int, end: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    tail = tail_of(tmp_path_factory.mktemp("s"), ["unit"] * whole, min(kept, whole))
+    within = [n for n in range(whole) if start <= n * RECORD < end]
+    wanted = packed(["unit"] * whole)[20 * within[0] : 20 * within[-1] + 20] if within else b""
+    assert _units_between(tail, start, end) == wanted
 
 
 def test_which_units_lie_in_two_sectors() -> None:
