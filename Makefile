@@ -44,16 +44,17 @@ PURE := RMQCTL_PURE=1 $(BIN)/python -m pytest -q -p no:cacheprovider -m 'not lon
 # at a time, lie in memory where there is a file system for that with enough room: none needs a device.
 # `make test-full` has its stores on a device.
 MEMORY := /dev/shm
+STORES = room=$$(df -Pk $(MEMORY) 2>/dev/null | awk 'NR == 2 {print int($$4 / 1048576)}'); \
+	stores=$$([ "$${room:-0}" -ge 8 ] && mktemp -d -p $(MEMORY) rmqctl-test-XXXXXX || mktemp -d); \
+	trap 'rm -rf "$$stores"' EXIT
+SHORT := -n 3 --dist worksteal -m 'not long' --basetemp="$$stores/s"
 test: $(STAMP) ## All tests but the long ones, three at a time; some once more without compiled code
-	@room=$$(df -Pk $(MEMORY) 2>/dev/null | awk 'NR == 2 {print int($$4 / 1048576)}'); \
-		temp=$$([ "$${room:-0}" -ge 8 ] && mktemp -d -p $(MEMORY) rmqctl-test-XXXXXX || mktemp -d); \
-		trap 'rm -rf "$$temp"' EXIT; \
-		set -x; $(BIN)/python -m pytest -n 3 --dist worksteal -m 'not long' --basetemp="$$temp/stores"
+	@$(STORES); set -x; $(BIN)/python -m pytest $(SHORT)
 	$(PURE)
 
 # The reference forms of storage/platform/, on this machine; tests of a form of Linux are skipped with that reason.
 test-posix: $(STAMP) ## The same tests with each form of Linux hidden, as on any other POSIX system
-	RMQCTL_POSIX=1 $(BIN)/python -m pytest -n 3 --dist worksteal -m 'not long'
+	@$(STORES); set -x; RMQCTL_POSIX=1 $(BIN)/python -m pytest $(SHORT)
 
 # What runs on macOS: the rooms that store and read. The others use programs and files of Linux in their tests.
 MACOS_TESTS := $(addprefix tests/,$(addprefix storage/,append configs coordination files format index log platform queue \
@@ -61,10 +62,8 @@ MACOS_TESTS := $(addprefix tests/,$(addprefix storage/,append configs coordinati
 test-macos: $(STAMP) ## The tests of stores, brokers and clients, as the job of macOS runs them
 	$(BIN)/python -m pytest -n 3 --dist worksteal -m 'not long and not spark and not interop' $(MACOS_TESTS)
 
-# Its stores lie in memory, where there is a file system for that: none of these tests needs a device.
 test-quick: $(STAMP) ## What a commit needs, in 90 s: no slow tests, one sample of each; ROOM=storage/queue for one
-	@temp=$$(mktemp -d -p $(MEMORY) rmqctl-quick-XXXXXX 2>/dev/null || mktemp -d); trap 'rm -rf "$$temp"' EXIT; \
-		set -x; $(BIN)/python -m pytest -q -n 4 --dist worksteal --quick --basetemp="$$temp/stores" tests/$(ROOM)
+	@$(STORES); set -x; $(BIN)/python -m pytest -q -n 4 --dist worksteal --quick --basetemp="$$stores/s" tests/$(ROOM)
 
 # The lower bound of PySpark in pyproject.toml, in an environment of its own.
 OLDEST_SPARK := $(shell sed -n 's/^spark = .*pyspark>=\([0-9.]*\),.*/\1/p' pyproject.toml)
@@ -89,12 +88,12 @@ test-spark-oldest: $(OLDEST)/.installed ## The tests of Spark with the oldest Py
 	@touch $@
 
 test-lowest: .venv-lowest/.installed ## All tests but the long ones, with the lowest dependencies that pyproject.toml allows
-	.venv-lowest/bin/python -m pytest -n 3 --dist worksteal -m 'not long'
+	@$(STORES); set -x; .venv-lowest/bin/python -m pytest $(SHORT)
 
 test-newest: $(STAMP) ## All tests but the long ones, with the newest dependencies that pyproject.toml allows
 	@rm -rf .venv-newest && "$(PYTHON)" -m venv .venv-newest
 	@.venv-newest/bin/python -m pip install --quiet --disable-pip-version-check --upgrade --upgrade-strategy eager -e '.[spark,dev]'
-	.venv-newest/bin/python -m pytest -n 3 --dist worksteal -m 'not long'
+	@$(STORES); set -x; .venv-newest/bin/python -m pytest $(SHORT)
 
 test-full: $(STAMP) ## Every test: chaos, matrices and torture too
 	$(BIN)/python -m pytest
