@@ -36,7 +36,7 @@ def test_only_new_objects_are_searched_within_the_block() -> None:
 
 
 def test_what_a_look_has_made_is_not_searched_again() -> None:
-    search, made = CycleSearch(), []
+    search, made = CycleSearch(), list[object]()
     for number in range(5):
         before = gc.get_freeze_count()
         with search.look():
