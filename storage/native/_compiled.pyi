@@ -469,6 +469,7 @@ def halve(
 ) -> int | None:
     """See storage.read.by_time; ``at`` gives the file of the log that begins at an offset."""
 
+def uncovered(blocks: list[bytes], start: int, end: int, /) -> list[tuple[int, int]]: ...
 def list_offsets(folders: list[str], file_size: int, /) -> list[list[int] | None]: ...
 def read_each(
     paths: list[str], positions: list[int], counts: list[int], /

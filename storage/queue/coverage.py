@@ -8,17 +8,17 @@ ends, up to the blank record at a file's end. This check reads 20 bytes a messag
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from heapq import merge
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from storage import native
 from storage.files.read_files import FEW_BYTES
 from storage.format.cq_unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
 
 if TYPE_CHECKING:
     from .written_end import QueueTail
-
-_FEW: Final = 20_000
-"""Units up to this number are sorted without NumPy, whose import takes longer than that."""
 
 
 def gaps_between_units(
@@ -31,9 +31,7 @@ def gaps_between_units(
     while start < end:
         file_end = min(end, start - start % log_file_size + log_file_size)
         blocks = [block for tail in tails if (block := _units_between(tail, start, file_end))]
-        count = sum(map(len, blocks)) // CQ_STORE_UNIT_SIZE
-        find = _gaps_of_few if count <= _FEW else _gaps_of_many
-        yield from find(blocks, start, file_end)
+        yield from uncovered(blocks, start, file_end)
         start = file_end
 
 
@@ -64,33 +62,28 @@ def _units_between(tail: QueueTail, start: int, end: int) -> bytes:
     return b"".join(pieces)
 
 
-def _gaps_of_few(blocks: list[bytes], start: int, end: int) -> Iterator[tuple[int, int]]:
-    units = sorted(
+def _uncovered(blocks: list[bytes], start: int, end: int, /) -> list[tuple[int, int]]:
+    found = []
+    for begin, stop in merge(*(_places_in(block, start, end) for block in blocks)):
+        if begin > start:
+            found.append((start, begin))
+        start = max(start, stop)
+    if start < end:
+        found.append((start, end))
+    return found
+
+
+def _places_in(block: bytes, start: int, end: int) -> Iterable[tuple[int, int]]:
+    """Where the records of some units begin and end, in order."""
+    places = (
         (offset, offset + size)
-        for block in blocks
         for offset, size, _ in CQ_STORE_UNIT.iter_unpack(block)
         if start <= offset < end and offset + size <= end
     )
-    covered = start
-    for begin, stop in units:
-        if begin > covered:
-            yield covered, begin
-        covered = max(covered, stop)
-    if covered < end:
-        yield covered, end
+    begins = (offset for offset, _, _ in CQ_STORE_UNIT.iter_unpack(block))
+    in_order = all(before <= after for before, after in pairwise(begins))
+    return places if in_order else sorted(places)  # there may be ten millions: no list is made
 
 
-def _gaps_of_many(blocks: list[bytes], start: int, end: int) -> Iterator[tuple[int, int]]:
-    import numpy as np
-
-    layout = np.dtype([("offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
-    units = np.frombuffer(b"".join(blocks), layout)
-    begins = units["offset"].astype(np.int64)
-    stops = begins + units["size"]
-    usable = (begins >= start) & (begins < end) & (stops <= end)
-    begins, stops = begins[usable], stops[usable]
-    order = np.argsort(begins, kind="stable")
-    begins = np.append(begins[order], end)
-    covered = np.maximum.accumulate(np.append(np.int64(start), stops[order]))
-    for number in np.flatnonzero(begins > covered):
-        yield int(covered[number]), int(begins[number])
+uncovered: Final = native.form("uncovered", _uncovered)
+"""The parts of [start, end) of the log that none of these units covers, ascending."""

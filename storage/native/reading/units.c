@@ -1,7 +1,10 @@
-/* Whether the units of consecutive queue offsets are those of some records. The reference is
- * _compare_queue of storage/tools/fsck/queue_compare.py, which also reports the difference.
+/* Units beside the log: whether those of consecutive queue offsets are those of some records, and
+ * which parts of the log no unit names. The references are _compare_queue of
+ * storage/tools/fsck/queue_compare.py, which also reports the difference, and
+ * storage/queue/coverage.py.
  */
 #include "native.h"
+#include <stdlib.h>
 
 PyDoc_STRVAR(match_doc,
              "units_match(units, rows, offsets, sizes, tags_codes)\n\n"
@@ -27,7 +30,90 @@ static PyObject *units_match(PyObject *module, PyObject *args)
     return PyBool_FromLong(match);
 }
 
+typedef struct {
+    int64_t begin, stop; /* of a record */
+} Place;
+
+static int by_begin(const void *one, const void *other)
+{
+    const int64_t a = ((const Place *)one)->begin, b = ((const Place *)other)->begin;
+    return (a > b) - (a < b);
+}
+
+/* Takes the places in [start, end) that some units name; gives how many. */
+static Py_ssize_t take_places(const unsigned char *unit, Py_ssize_t count, int64_t start, int64_t end,
+                              Place *to)
+{
+    Py_ssize_t taken = 0;
+    for (const unsigned char *stop = unit + count * UNIT; unit < stop; unit += UNIT) {
+        const int64_t begin = long_at(unit), size = int_at(unit + 8);
+        if (begin >= start && begin < end && size <= end - begin)
+            to[taken++] = (Place){begin, begin + size};
+    }
+    return taken;
+}
+
+/* Adds a part of the log to a list; 0 with an error. */
+static int add_part(PyObject *parts, int64_t begin, int64_t stop)
+{
+    PyObject *part = Py_BuildValue("LL", (long long)begin, (long long)stop);
+    const int added = part != NULL && PyList_Append(parts, part) == 0;
+    Py_XDECREF(part);
+    return added;
+}
+
+/* The parts of [start, end) between places, which are in order. */
+static PyObject *parts_between(const Place *places, Py_ssize_t count, int64_t start, int64_t end)
+{
+    PyObject *parts = PyList_New(0);
+    for (Py_ssize_t i = 0; parts != NULL && i < count; i++) {
+        if (places[i].begin > start && !add_part(parts, start, places[i].begin))
+            Py_CLEAR(parts);
+        start = places[i].stop > start ? places[i].stop : start;
+    }
+    if (parts != NULL && start < end && !add_part(parts, start, end))
+        Py_CLEAR(parts);
+    return parts;
+}
+
+PyDoc_STRVAR(uncovered_doc, "uncovered(blocks, start, end)\n\nSee storage.queue.coverage.");
+static PyObject *uncovered(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    (void)module;
+    if (!are_arguments(count, 3))
+        return NULL;
+    const int64_t start = PyLong_AsLongLong(args[1]);
+    const int64_t end = PyErr_Occurred() ? 0 : PyLong_AsLongLong(args[2]);
+    if (!PyErr_Occurred() && !PyList_CheckExact(args[0]))
+        PyErr_SetString(PyExc_TypeError, "a list of units is required");
+    if (PyErr_Occurred())
+        return NULL;
+    const Py_ssize_t blocks = PyList_Size(args[0]);
+    Py_ssize_t units = 0, taken = 0;
+    for (Py_ssize_t i = 0; i < blocks; i++) {
+        const Py_ssize_t size = PyBytes_Size(PyList_GetItem(args[0], i));
+        if (size < 0)
+            return NULL;
+        units += size / UNIT;
+    }
+    Place *places = malloc(((size_t)units + 1) * sizeof *places);
+    if (places == NULL)
+        return PyErr_NoMemory();
+    for (Py_ssize_t i = 0; i < blocks; i++) {
+        PyObject *block = PyList_GetItem(args[0], i);
+        const unsigned char *at = (const unsigned char *)PyBytes_AsString(block);
+        taken += take_places(at, PyBytes_Size(block) / UNIT, start, end, places + taken);
+    }
+    Py_BEGIN_ALLOW_THREADS;
+    qsort(places, (size_t)taken, sizeof *places, by_begin);
+    Py_END_ALLOW_THREADS;
+    PyObject *parts = parts_between(places, taken, start, end);
+    free(places);
+    return parts;
+}
+
 PyMethodDef unit_functions[] = {
     {"units_match", units_match, METH_VARARGS, match_doc},
+    {"uncovered", (PyCFunction)(void (*)(void))uncovered, METH_FASTCALL, uncovered_doc},
     {NULL, NULL, 0, NULL},
 };
