@@ -191,6 +191,9 @@ def judge(error: BaseException, command: str = "rmqctl") -> tuple[int, str]:
         return error.exit_code, str(error)
     if isinstance(error, _USAGE_ERROR):
         message = getattr(error, "format_message", error.__str__)()
+        options = getattr(error, "possibilities", None)
+        if options:  # some versions of Typer print them as Python's tuple
+            message = f"{error} (Possible options: {', '.join(sorted(options))})"
         return exit_codes.USAGE, message[:1].lower() + message[1:].rstrip(".")
     for library_error, code in _library_codes():
         if isinstance(error, library_error):

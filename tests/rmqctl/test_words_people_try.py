@@ -208,7 +208,7 @@ def test_a_missing_argument_says_where_its_values_are_found(command, store):
         ("store du --kinds", "; see --by"),
         ("message stats t --by sender", "did you mean 'host'?"),
         ("message stats t --by body.country", "json.country"),
-        ("lag show --columnz a", "(Possible options: --color, --columns)"),
+        ("lag show --columnz a", ": --columnz (Possible options: --color, --columns);"),
         ("consume t -e --format json", "the option is --output json"),
         ("produce t --format csv", "the option is --input csv"),
         ("message kill order-16", "'kill'; there are get, query, search, trace, life, export,"),
