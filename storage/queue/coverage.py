@@ -78,7 +78,7 @@ def _places_in(block: bytes, start: int, end: int) -> Iterable[tuple[int, int]]:
     places = (
         (offset, offset + size)
         for offset, size, _ in CQ_STORE_UNIT.iter_unpack(block)
-        if start <= offset < end and offset + size <= end
+        if start <= offset < end and 0 < size <= end - offset
     )
     begins = (offset for offset, _, _ in CQ_STORE_UNIT.iter_unpack(block))
     in_order = all(before <= after for before, after in pairwise(begins))

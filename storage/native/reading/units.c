@@ -34,10 +34,34 @@ typedef struct {
     int64_t begin, stop; /* of a record */
 } Place;
 
-static int by_begin(const void *one, const void *other)
+/* The end of the places from ``at`` on that are in order. */
+static Py_ssize_t run_end(const Place *places, Py_ssize_t at, Py_ssize_t count)
 {
-    const int64_t a = ((const Place *)one)->begin, b = ((const Place *)other)->begin;
-    return (a > b) - (a < b);
+    for (at++; at < count && places[at - 1].begin <= places[at].begin; at++)
+        ;
+    return at;
+}
+
+/* Sorts places by their begin; ``other`` is room for as many. Gives where they are then. Those of a
+ * queue are in order as a rule, so runs are merged: that takes a third of the time of qsort. */
+static Place *sort_places(Place *places, Place *other, Py_ssize_t count)
+{
+    for (Py_ssize_t runs = 2; runs > 1;) {
+        runs = 0;
+        for (Py_ssize_t first = 0, end = 0; first < count; first = end, runs++) {
+            const Py_ssize_t middle = run_end(places, first, count);
+            Py_ssize_t one = first, two = middle, to = first;
+            end = middle < count ? run_end(places, middle, count) : middle;
+            while (one < middle && two < end)
+                other[to++] = places[two].begin < places[one].begin ? places[two++] : places[one++];
+            memcpy(other + to, places + one, (size_t)(middle - one) * sizeof *places);
+            to += middle - one;
+            memcpy(other + to, places + two, (size_t)(end - two) * sizeof *places);
+        }
+        Place *sorted = other;
+        other = places, places = sorted;
+    }
+    return places;
 }
 
 /* Takes the places in [start, end) that some units name; gives how many. */
@@ -47,7 +71,7 @@ static Py_ssize_t take_places(const unsigned char *unit, Py_ssize_t count, int64
     Py_ssize_t taken = 0;
     for (const unsigned char *stop = unit + count * UNIT; unit < stop; unit += UNIT) {
         const int64_t begin = long_at(unit), size = int_at(unit + 8);
-        if (begin >= start && begin < end && size <= end - begin)
+        if (begin >= start && begin < end && size > 0 && size <= end - begin)
             to[taken++] = (Place){begin, begin + size};
     }
     return taken;
@@ -96,7 +120,7 @@ static PyObject *uncovered(PyObject *module, PyObject *const *args, Py_ssize_t c
             return NULL;
         units += size / UNIT;
     }
-    Place *places = malloc(((size_t)units + 1) * sizeof *places);
+    Place *places = malloc(2 * ((size_t)units + 1) * sizeof *places);
     if (places == NULL)
         return PyErr_NoMemory();
     for (Py_ssize_t i = 0; i < blocks; i++) {
@@ -104,10 +128,11 @@ static PyObject *uncovered(PyObject *module, PyObject *const *args, Py_ssize_t c
         const unsigned char *at = (const unsigned char *)PyBytes_AsString(block);
         taken += take_places(at, PyBytes_Size(block) / UNIT, start, end, places + taken);
     }
+    const Place *sorted;
     Py_BEGIN_ALLOW_THREADS;
-    qsort(places, (size_t)taken, sizeof *places, by_begin);
+    sorted = sort_places(places, places + units + 1, taken);
     Py_END_ALLOW_THREADS;
-    PyObject *parts = parts_between(places, taken, start, end);
+    PyObject *parts = parts_between(sorted, taken, start, end);
     free(places);
     return parts;
 }
