@@ -107,10 +107,10 @@ def test_a_send_that_fails_is_a_span_with_the_error(broker, spans):
     config = ProducerConfig(retry_times_when_send_failed=0)
     with Producer("shop", brokers=[broker], config=config) as producer:
         telemetry.instrument(producer, tracer_provider=provider)
-        producer.send(Message("Orders", b"a"))
+        queue = producer.send(Message("Orders", b"a")).message_queue
         broker.update_topic(broker.topic("Orders")._replace(perm=4))
-        with pytest.raises(Exception, match="Orders"):
-            producer.send(Message("Orders", b"b"))
+        with pytest.raises(Exception, match="Orders"):  # the broker's: the queue is known
+            producer.send(Message("Orders", b"b"), queue=queue)
     failed = finished()[-1]
     assert failed.status.status_code is StatusCode.ERROR
     assert failed.attributes["error.type"]
