@@ -16,7 +16,6 @@ from typing import Any
 from benchmarks.console_store import Size, mover
 from broker.embedded.broker import EmbeddedBroker
 from rmqctl.__main__ import OBJECTS_BETWEEN_COLLECTIONS
-from rmqctl.console.cycle_search import CycleSearch, only_new_objects
 from rmqctl.console.looks.look import Place, Source
 from rmqctl.console.painting import Painter
 from rmqctl.console.panes import Pane
@@ -44,7 +43,6 @@ def anonymous_mib() -> float:
 def main() -> None:
     """Look and draw."""
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
-    search = CycleSearch()
     root = Path(sys.argv[1])
     size = Size(*map(int, sys.argv[2:5]))
     looks, share, every = int(sys.argv[5]), float(sys.argv[6]), int(sys.argv[7])
@@ -55,19 +53,14 @@ def main() -> None:
     memory: dict[str, Any] = {}
     looked, drawn, mib = [], [], []
     rows: list[Any] = []
-    with (
-        EmbeddedBroker.open(root, read_only=True) as broker,
-        mover(root, size) as others,
-        only_new_objects(),
-    ):
+    with EmbeddedBroker.open(root, read_only=True) as broker, mover(root, size) as others:
         begun = now_ms() + _LATER_MS
         for number in range(looks):
             if number and not number % every:
                 others.move(share)
             source = Source(broker, begun + 2_000 * number, lambda sentence: None, memory)
             start = thread_time()
-            with search.look():
-                rows = list(pane.look.read(source, place))
+            rows = list(pane.look.read(source, place))
             looked.append(thread_time() - start)
             asked = Asked(pane.look, place, everything=False, number=number)
             start = thread_time()

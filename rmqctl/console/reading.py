@@ -9,7 +9,6 @@ from datetime import tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from .cycle_search import CycleSearch
 from .faults import sentence_of
 from .looks.look import LAG_HISTORY, Look, Place, Progress, Source
 from .opened import OpenedStore
@@ -158,7 +157,6 @@ class Reader:
 
     def _run(self) -> None:
         self._store.take_warnings()
-        search = CycleSearch()
         while True:
             with self._changed:
                 while not self._asked and not self._calls and not self._ends:
@@ -171,8 +169,7 @@ class Reader:
             if call is not None:
                 self._called(*call)
             if asked is not None:
-                with search.look():
-                    self._look(asked)
+                self._look(asked)
                 with self._changed:
                     self._running = None
                     self._stopped.discard(asked.number)
