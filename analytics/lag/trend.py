@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from storage import native
 from storage.format.cq_unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
 
+from .few_units import few_unit_bytes
 from .health import Observation
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ RATE_WINDOW_MS: Final = 300_000
 """The time span of ``rate_in`` and ``rate_out``: five minutes."""
 
 
-_FEW: Final = 64
-"""Units that are read at once, though one may tell enough."""
 First = tuple[int, tuple[int, int] | None]
 """The offset of the first message that counts, with its log offset and size, None where these are
 not known; the end of the queue without any."""
@@ -65,20 +64,20 @@ class StoredSince:
 
     def first(self, topic: str, queue_id: int, min_offset: int, max_offset: int) -> First | None:
         """The first message that counts; None as above."""
-        count = max_offset - min_offset
-        if 0 < count <= _FEW:  # mostly: all units are read at once
-            within = min_offset, max_offset
-            units = self._view.unit_view(topic, queue_id, *within, within)
-            if units is not None and len(units) == count * CQ_STORE_UNIT_SIZE:
-                number = self._bisect(units)
-                if number is None:
-                    return None
-                place = _place_in(units, number) if number < count else None
-                return min_offset + number, place
-        first = self._first(topic, queue_id, min_offset, max_offset)
-        if first is None:
+        within = min_offset, max_offset
+        units = None
+        if min_offset < max_offset:  # mostly there are few: all are read at once
+            units = few_unit_bytes(self._view, topic, queue_id, min_offset, within)
+        if units is not None:
+            number = self._bisect(units)
+            if number is None:
+                return None
+            first = min_offset + number
+            return first, _place_in(units, number) if first < max_offset else None
+        found = self._first(topic, queue_id, min_offset, max_offset)
+        if found is None:
             return None
-        return first, self.place(topic, queue_id, first) if first < max_offset else None
+        return found, self.place(topic, queue_id, found) if found < max_offset else None
 
     def _first(self, topic: str, queue_id: int, min_offset: int, max_offset: int) -> int | None:
         end = max_offset
