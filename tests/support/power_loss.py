@@ -84,7 +84,9 @@ def cut_at_every_sync(folder: str, shard: int, shards: int, seed: int) -> dict[s
     return {"cuts": cuts, "failures": failures}
 
 
-def cut_twice(folder: str, shard: int, shards: int, seed: int) -> dict[str, object]:
+def cut_twice(
+    folder: str, shard: int, shards: int, seed: int, *, share_of_second: float
+) -> dict[str, object]:
     """SYNC_FLUSH: the power goes again while the store is recovered, or soon after."""
     chance = random.Random(seed)
     root = new_store(Path(folder) / f"twice-{shard}", CONFIG)
@@ -103,7 +105,7 @@ def cut_twice(folder: str, shard: int, shards: int, seed: int) -> dict[str, obje
 
         def cut_again(again: str) -> None:
             nonlocal seconds
-            if chance.random() < 0.75:
+            if chance.random() >= share_of_second:
                 return
             seconds += 1
             for share in (None, 0.5):

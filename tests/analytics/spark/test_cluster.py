@@ -206,6 +206,7 @@ def test_a_worker_that_is_killed_changes_nothing(
     assert document(running) == here
 
 
+@pytest.mark.long
 def test_a_cluster_that_gives_no_executor_is_told_of(
     cluster: Cluster, here: Here, tmp_path: Path
 ) -> None:

@@ -94,7 +94,13 @@ def shown(place):
     return in_format
 
 
-@pytest.mark.parametrize("form", ["jsonl", "yaml", "csv", "tsv", "plain", "md", "wide"])
+@pytest.mark.parametrize(
+    "form",
+    [
+        *("jsonl", "csv", "plain"),
+        *(pytest.param(form, marks=pytest.mark.long) for form in ("yaml", "tsv", "md", "wide")),
+    ],
+)
 def test_every_format_has_the_same_number_of_rows(shown, form):
     exact, other = shown("json"), shown(form)
     for call in LOOKS:

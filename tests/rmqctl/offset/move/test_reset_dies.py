@@ -56,13 +56,14 @@ def judge(root, offsets):
 @pytest.mark.crash
 @pytest.mark.slow
 @pytest.mark.feature(71)
-def test_killed_at_every_instant_of_a_reset(orders, offsets, tmp_path):
+@pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.long)])
+def test_killed_at_every_instant_of_a_reset(orders, offsets, tmp_path, every):
     original = copy_store(orders, tmp_path / "original")
     seen = set()
     number = 0
     killed = True
     while killed:
-        number += 1
+        number += every
         restored(original, orders)
 
         def reset(_, number=number):
