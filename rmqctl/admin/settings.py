@@ -77,6 +77,10 @@ class SettingsTable(ABC, Generic[T]):
     def consequence(self, setting: str, old: T, new: T) -> str | None:
         """What a changed setting means for messages."""
 
+    def consequence_of_creation(self, item: T, known: T | None) -> str | None:
+        """What created settings mean for messages that are there; ``known`` are derived ones."""
+        return None
+
     def check_new(self, item: T) -> Check[T]:
         """A check that ``item`` may be created."""
 
@@ -134,7 +138,9 @@ class SettingsCreation(Change, Generic[T]):
         self._items = items
         self._new = [item for item in items if known.get(item[0]) != item]
         plan = [table.created(item, None if item in self._new else False) for item in items]
-        super().__init__(table.created_row, plan, has_effect=bool(self._new))
+        notes = (table.consequence_of_creation(item, known.get(item[0])) for item in self._new)
+        summary = [note for note in notes if note is not None]
+        super().__init__(table.created_row, plan, summary=summary, has_effect=bool(self._new))
 
     def apply(self, note: Mapping[str, Any]) -> Outcome:
         """Create them. Refused if one was created with other settings meanwhile."""

@@ -260,18 +260,18 @@ class Options(NamedTuple):
         from storage.configs.topics import TopicConfig
 
         config = broker.topic(self.topic)
-        if config is None:
-            queues = self.queues or DEFAULT_TOPIC_QUEUE_NUMS
-            broker.update_topic(TopicConfig(self.topic, queues, queues))
-            return
-        if not self.existing and not self.topic.startswith(OWN_TOPIC):
+        if config and not self.existing and not self.topic.startswith(OWN_TOPIC):
             raise Refused(
                 f"topic {self.topic} exists, and its consumers would get the load; name another "
                 "topic, or add --existing"
             )
-        if self.queues not in (None, config.write_queue_nums):
+        if config is None or config.derived:
+            queues = self.queues or DEFAULT_TOPIC_QUEUE_NUMS
+            broker.update_topic(TopicConfig(self.topic, queues, queues))
+        elif self.queues not in (None, config.write_queue_nums):
+            has = config.write_queue_nums
             raise Refused(
-                f"topic {self.topic} exists with {config.write_queue_nums} queues, not "
+                f"topic {self.topic} exists with {has} {'queue' if has == 1 else 'queues'}, not "
                 f"{self.queues}; name another topic, or leave out --queues"
             )
 

@@ -162,6 +162,8 @@ def run_creation(cli: Cli, change: Change) -> None:
         _say_store(cli)
     shown = cli.rows(change.result_type, rows)
     _tell_hidden(cli, "plan" if dry else "result", shown, len(rows))
+    for sentence in change.summary:
+        cli.warn(sentence)
     if dry:
         cli.say("dry run: nothing was created")
 

@@ -24,6 +24,7 @@ EXCLUSIONS: Final = (
     ("produce", "--rate", "--speed"),
     ("message import", "--keep-times", "--speed"),
     ("message query", "--index", "--scan"),
+    ("message search", "--around", "--count-only"),
     ("dlq ack", "--older-than", "--to"),
     *(
         ("dlq redrive", "--resume", other)

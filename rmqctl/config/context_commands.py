@@ -126,6 +126,8 @@ def add(
         setting = files.known_setting(setting)
         if not equals or setting == "context":
             raise UsageProblem(f"{text!r} is not SETTING=VALUE")
+        if setting in given:
+            raise UsageProblem(f"setting {setting} is given twice; give it once")
         given[setting] = files.setting_value(setting, value, path.parent)
     content = with_context(files.read_text(path), path.suffix, context_name)
     for setting, value in given.items():

@@ -76,11 +76,12 @@ def chosen_file(cli: Cli, layer: str | None, context: str | None = None) -> Path
         for found in cli.settings.layers():
             if context in found.contexts:
                 return Path(found.origin)
-    layer = layer or "user"
+    if places[0].layer == "option":
+        raise UsageProblem(f"--{layer} and --config {places[0].path} exclude each other")
     for place in places:
-        if place.layer == layer:
+        if place.layer == (layer or "user"):
             return place.path
-    raise UsageProblem(f"--{layer} and --config {places[0].path} exclude each other")
+    raise UsageProblem("there is no folder for settings of the system: XDG_CONFIG_DIRS names none")
 
 
 def read_text(path: Path) -> str:

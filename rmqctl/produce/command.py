@@ -194,7 +194,7 @@ def produce(
     run = ProduceRun(cli, Pace(None) if template is not None else pace, limits)
     try:
         with open_for_writing(cli, flush_change(sync), create=True) as broker:
-            _check_queue(broker, defaults)
+            _check_queue(cli, broker, defaults)
             if source.total_bytes is not None:
                 run.run(broker, source, defaults)
                 return
@@ -353,17 +353,23 @@ def _check(defaults: "Defaults") -> None:
         raise UsageProblem(f"--queue: {defaults.queue_id} is not a queue number")
 
 
-def _check_queue(broker: "Broker", defaults: "Defaults") -> None:
-    """Refuse a queue that the topic does not have, before an unknown topic is created."""
+def _check_queue(cli: Cli, broker: "Broker", defaults: "Defaults") -> None:
+    """Refuse a queue that the topic does not have, before an unknown topic is created; warn of
+    queues on disk that a created topic does not have."""
     from broker.api.send import DEFAULT_TOPIC_QUEUE_NUMS
 
-    from .sender import is_untold
-
     queue_id = defaults.queue_id
+    config = broker.topic(defaults.topic)
+    first_send = config is None or config.derived
+    if config and first_send and config.read_queue_nums > DEFAULT_TOPIC_QUEUE_NUMS:
+        cli.warn(
+            f"topic {defaults.topic} has no settings; the first send makes some of "
+            f"{DEFAULT_TOPIC_QUEUE_NUMS} queues, and no group reads its queues from "
+            f"{DEFAULT_TOPIC_QUEUE_NUMS} to {config.read_queue_nums - 1} then; 'rmqctl topic alter "
+            f"{defaults.topic} --read-queue-nums {config.read_queue_nums}' changes that"
+        )
     if queue_id is None:
         return
-    config = broker.topic(defaults.topic)
-    first_send = config is None or is_untold(config)
     count = DEFAULT_TOPIC_QUEUE_NUMS if config is None or first_send else config.write_queue_nums
     if queue_id >= count:
         gets = "gets" if first_send else "has"

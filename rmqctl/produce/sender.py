@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from broker.api.send import DEFAULT_TOPIC_QUEUE_NUMS, RowColumns, SendStatus
 from broker.errors import MessageIllegalError, NoPermissionError
 from broker.validation import BODY_LENGTH_ZERO
-from storage.configs.topics import PERM_WRITE
 from storage.format.message import PROPERTY_DELAY_TIME_LEVEL, PROPERTY_KEYS, PROPERTY_TAGS
 
 if TYPE_CHECKING:
     from broker.api.broker import Broker
     from broker.api.send import ColumnSendResult
-    from storage.configs.topics import TopicConfig
 
     from .given_rows import GivenRows
     from .parsers import Outgoing
@@ -209,7 +207,7 @@ class Sender:
         from storage.format.java_hash import java_hash
 
         config = self._broker.topic(topic)
-        known = config is not None and not is_untold(config)
+        known = config is not None and not config.derived
         queues = config.write_queue_nums if config and known else DEFAULT_TOPIC_QUEUE_NUMS
         key = (keys or "") if defaults.ordering_key == "%k" else defaults.ordering_key
         number = java_hash(key)
@@ -267,11 +265,6 @@ class Sender:
         if result.send_status is not SendStatus.SEND_OK:
             self.not_flushed += len(bodies)
         self._acknowledged(result)
-
-
-def is_untold(config: "TopicConfig") -> bool:
-    """Whether a topic has queues on disk but no settings: the first send creates them."""
-    return not config.write_queue_nums and not config.perm & PERM_WRITE
 
 
 def _runs(queues: list[int]) -> Iterator[tuple[int, slice]]:

@@ -59,6 +59,12 @@ class TopicConfig(NamedTuple):
         return bool(self.perm & PERM_WRITE)
 
     @property
+    def derived(self) -> bool:
+        """Whether these follow from queues on disk, and no file has them: the first send writes
+        settings."""
+        return not self.write_queue_nums and not self.writeable
+
+    @property
     def inherited(self) -> bool:
         """Whether new topics may take their settings from this one."""
         return bool(self.perm & PERM_INHERIT)

@@ -129,6 +129,8 @@ class Planner:
         config = self._broker.topic(topic)
         if config is None:
             return f"topic {topic} does not exist"
+        if config.derived:
+            return f"topic {topic} has no settings: 'rmqctl topic create {topic}' makes them"
         return None if config.writeable else f"topic {topic} is not writable"
 
 

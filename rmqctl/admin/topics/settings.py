@@ -100,6 +100,16 @@ class TopicTable(SettingsTable[TopicConfig]):
         unread = unreadable_note(view, topic) if "consuming" in lost else ""
         return f"{' and '.join(lost)} will be refused{unread}"
 
+    def consequence_of_creation(self, item: TopicConfig, known: TopicConfig | None) -> str | None:
+        """See SettingsTable."""
+        topic, read = item.topic_name, item.read_queue_nums
+        if known is None or read >= known.read_queue_nums:
+            return None
+        return (
+            f"topic {topic} has {known.read_queue_nums} queues on disk: "
+            f"{unread_note(self.view, topic, read)}"
+        )
+
     def is_derived(self, item: TopicConfig) -> bool:
         """See SettingsTable."""
-        return not item.write_queue_nums
+        return item.derived

@@ -1,7 +1,7 @@
 """``rmqctl message export`` and ``import``: messages to files, and back."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -222,7 +222,7 @@ def import_messages(
     from rmqctl.produce.sources import STDIN
 
     from .formats import form_of
-    from .import_reader import check_file, parse_map
+    from .import_reader import check_file
 
     cli = context_of(ctx)
     if cli.flag("dry_run"):
@@ -236,7 +236,7 @@ def import_messages(
         check_file(file)
     elif form == "parquet":
         raise UsageProblem("Parquet cannot be read from a pipe; name a file")
-    mapped = dict(cli.parsed("--map-topic", parse_map, text) for text in map_topic or ())
+    mapped = _mapped_topics(cli, map_topic or ())
     for name in [*mapped.values(), *([topic] if topic else [])]:
         from broker.validation import check_send_topic
 
@@ -263,6 +263,18 @@ def import_messages(
             portions = replayed(portions, pace)
         limits = Limits(_BATCH, None, skip_invalid, None, allow_empty)
         _import(cli, portions, total, mapped, topic, limits, fold_queues=fold_queues)
+
+
+def _mapped_topics(cli: Cli, texts: Iterable[str]) -> dict[str, str]:
+    """The new topic of each one that ``--map-topic`` names."""
+    from .import_reader import parse_map
+
+    mapped: dict[str, str] = {}
+    for text in texts:
+        old, new = cli.parsed("--map-topic", parse_map, text)
+        if mapped.setdefault(old, new) != new:
+            raise UsageProblem(f"--map-topic: topic {old} is mapped to {mapped[old]} and to {new}")
+    return mapped
 
 
 def _import_as_they_were(

@@ -16,10 +16,10 @@ _OF_GROUPS: Final = (RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX)
 class TargetQueues:
     """Gives each message the queue of its old number.
 
-    A topic that did not exist is created with at least ``of_new_topics`` queues (topics of groups:
-    one), and with more as messages need them. An existing topic is left as it is: the number of a
-    queue that it lacks is refused, or with ``fold`` taken modulo, so that the messages of one queue
-    stay in one queue, in order.
+    A topic without settings is created with at least ``of_new_topics`` queues (topics of groups:
+    one) and those that it has on disk, and with more as messages need them. An existing topic is
+    left as it is: the number of a queue that it lacks is refused, or with ``fold`` taken modulo, so
+    that the messages of one queue stay in one queue, in order.
     """
 
     def __init__(self, broker: "EmbeddedBroker", of_new_topics: int, *, fold: bool) -> None:
@@ -27,6 +27,7 @@ class TargetQueues:
         self._of_new_topics = of_new_topics
         self._fold = fold
         self._known: dict[str, int] = {}
+        self._on_disk: dict[str, int] = {}
         self._made: set[str] = set()
 
     def queue(self, topic: str, queue_id: int) -> int:
@@ -50,10 +51,11 @@ class TargetQueues:
         """Create a missing topic with so many queues, or add them to one that this created."""
         if topic not in self._known:
             config = self._broker.topic(topic)
-            if config is None:
+            if config is None or config.derived:
                 self._made.add(topic)
             self._known[topic] = 0 if config is None else config.write_queue_nums
+            self._on_disk[topic] = 0 if config is None else config.read_queue_nums
         if topic in self._made and needed > self._known[topic]:
             least = 1 if topic.startswith(_OF_GROUPS) else self._of_new_topics
-            count = self._known[topic] = max(needed, least)
+            count = self._known[topic] = max(needed, least, self._on_disk[topic])
             self._broker.update_topic(TopicConfig(topic, count, count))

@@ -56,9 +56,10 @@ VALUES = {
     "--store": "s",
     "--rate": "9/s",
     "--speed": "2",
+    "--around": "2",
 }
 """A value for each option of the table that takes one."""
-NEEDED = {"message query": ["--key", "k"], "topic delete": ["t"], "*": []}
+NEEDED = {"message query": ["--key", "k"], "topic delete": ["t"], "message search": ["x"], "*": []}
 LEAD = {
     "message import": ["-"],
     "consume": ["t"],
@@ -98,6 +99,7 @@ def test_pairs_of_the_table(store, pair):
         "consume t --group g --exec true --body hex",
         "dlq redrive g 17 --resume last",
         "lag report --engine local --by queue -o html",
+        "message import - --map-topic a=b --map-topic a=c",
     ],
 )
 def test_pairs_that_depend_on_a_value(store, line):

@@ -89,6 +89,33 @@ def test_what_can_not_be_set_is_one_sentence(file, args, sentence):
     assert not file.exists()
 
 
+@pytest.mark.parametrize("layer", ["--user", "--project", "--system"])
+def test_a_named_file_excludes_the_other_files(tmp_path, layer):
+    named = tmp_path / "named.toml"
+    named.write_text("")
+    others = tmp_path / "system"
+    env = {"XDG_CONFIG_DIRS": str(others)}
+    result = run("--config", named, "config", "set", "tz", "UTC", layer, env=env)
+    assert (result.code, named.read_text(), others.exists()) == (2, "", False)
+    assert f"{layer} and --config {named} exclude each other" in result.err
+
+
+def test_settings_of_the_system_need_a_folder():
+    result = run("config", "set", "tz", "UTC", "--system", env={"XDG_CONFIG_DIRS": ":"})
+    assert result.code == 2
+    assert "XDG_CONFIG_DIRS names none" in result.err
+
+
+@pytest.mark.parametrize(
+    "given", [("-S", "/a", "store=/b"), ("store=/a", "store=/b"), ("tz=UTC", "tz=CET")]
+)
+def test_a_context_with_a_setting_given_twice_is_refused(file, given):
+    result = run("context", "add", "prod", *given)
+    assert result.code == 2
+    assert "is given twice; give it once" in result.err
+    assert not file.exists()
+
+
 def test_an_unknown_variable_is_warned_of_with_the_nearest_setting():
     result = run("config", "show", env={"RMQCTL_STROE": "/x"})
     assert "unknown variable RMQCTL_STROE; did you mean 'store'?" in result.err
