@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from storage.coordination.shared_state import FILES_CONTRADICT, SharedStateBounds
+from storage.counted import counted
 from storage.format.cq_unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE
 from storage.log.record_reader import QueueKey, RecordReader
 from storage.queue.reader import QueueBounds, QueueReader
@@ -173,7 +174,7 @@ class StoreView(StoreConfigs):
         if scan is not None and scan.may_lack(topic, queue_id, stored_end):
             found = scan.next_offset(topic, queue_id)
             text = (
-                f"{self.root}: queue {queue_id} of {topic} had {stored_end} messages, its files "
+                f"{self.root}: queue {queue_id} of {topic} ended at {stored_end}, its files "
                 f"and the log tell of {found}; the others are not shown, "
                 "'rmqctl store fsck' says more"
             )
@@ -185,8 +186,8 @@ class StoreView(StoreConfigs):
         if not lost:
             return None
         return (
-            f"{self.root}: the queues know of {lost} messages after the log's last whole record; "
-            "they are not shown, 'rmqctl store fsck' says more"
+            f"{self.root}: the queues know of {counted(lost, 'message')} after the log's last "
+            "whole record; 'rmqctl store fsck' shows more"
         )
 
     @property

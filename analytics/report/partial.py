@@ -166,7 +166,9 @@ def _warnings(scan: StoreScan, counted: Partials) -> Iterator[str]:
     missing = int(counted.missing.messages.sum())
     if missing:
         yield (
-            f"{missing} messages have no unit in their queue: they are counted without "
+            "1 message has no unit in its queue: it is counted without bytes, time and tag"
+            if missing == 1
+            else f"{missing:,} messages have no unit in their queue: they are counted without "
             "bytes, time and tag"
         )
     if counted.disorder:

@@ -17,6 +17,7 @@ from analytics.lag.selection import Choice, Offsets
 from storage.configs.consumer_offsets import split_topic_at_group
 from storage.configs.delay_offsets import load_delay_offsets
 from storage.configs.topics import TopicConfig
+from storage.counted import counted
 from storage.errors import StoreError
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE
 from storage.format.names import CONSUMEQUEUE, file_name
@@ -260,12 +261,15 @@ def _odd(snapshot: LagSnapshot) -> Iterator[str]:
         unknown = sum(queue.unread.committed_offset is None for queue in queues)
         if unknown:
             yield (
-                f"group {group} has no progress in {unknown} of {len(queues)} queues of {topic}: "
-                "left out of sums"
+                f"group {group} has no progress in {unknown} of {counted(len(queues), 'queue')} "
+                f"of {topic}: left out of sums"
             )
         lost = sum(queue.unread.lost or 0 for queue in queues)
         if lost:
-            yield f"{lost} messages of {topic} were deleted before group {group} read them"
+            yield (
+                f"{counted(lost, 'message was', 'messages were')} deleted from {topic} before "
+                f"group {group} read there"
+            )
         missing = [
             queue
             for queue in queues
@@ -274,7 +278,7 @@ def _odd(snapshot: LagSnapshot) -> Iterator[str]:
         if missing:
             yield (
                 f"the oldest unread message of group {group} in {topic} cannot be read in "
-                f"{len(missing)} queues: its age is not known"
+                f"{counted(len(missing), 'queue')}: its age is not known"
             )
 
 

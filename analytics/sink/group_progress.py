@@ -28,6 +28,7 @@ from storage.configs.consumer_offsets import split_topic_at_group
 from storage.configs.journal import Journal
 from storage.configs.progress import ProgressFile
 from storage.coordination.config_lock import config_lock
+from storage.counted import counted
 from storage.errors import WriteLockTimeoutError
 
 logger = logging.getLogger("rmqctl.datasource")
@@ -106,8 +107,8 @@ class GroupProgress:
         if moved:
             self._tell(
                 store,
-                f"its progress was moved in {moved} queues since this stream was started: the "
-                "stream goes on where it is, and its position is not written there",
+                f"its progress was moved in {counted(moved, 'queue')} since this stream was "
+                "started: the stream goes on where it is, and its position is not written there",
             )
         return True
 

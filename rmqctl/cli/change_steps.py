@@ -103,7 +103,7 @@ def _run(
         )
     total, refused = _print_result(cli, result_type, outcome.rows)
     if refused:
-        raise PartlyDone(f"{refused} of {total} were not done; the rows say which")
+        raise PartlyDone(f"{refused} of {total} not done; the rows show which")
     return True
 
 

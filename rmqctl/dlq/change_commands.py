@@ -13,6 +13,7 @@ from rmqctl.cli.filter_options import filters_messages, message_filter, message_
 from rmqctl.cli.marks import Changes, changes, most_used
 from rmqctl.cli.opening import open_for_reading, open_for_writing
 from rmqctl.errors import UsageProblem
+from storage.counted import counted
 
 from .rewrite_options import rewrite_of
 
@@ -216,7 +217,8 @@ class _Run:
             if self._progress is not None:
                 self._progress.clear()
             if change.left:
-                cli.say(f"{change.left} were not tried; continue with --resume {task.run}")
+                left = counted(change.left, "dead letter was", "dead letters were")
+                cli.say(f"{left} not tried; continue with --resume {task.run}")
         if resumes and not will_execute(cli):
             cli.say(f"this was run {task.run}")
 

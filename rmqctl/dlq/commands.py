@@ -15,6 +15,7 @@ from rmqctl.cli.opening import open_for_reading
 from rmqctl.errors import PartlyDone, UsageProblem
 from rmqctl.output.message_rows import MessageRow, message_row
 from rmqctl.output.view import Format
+from storage.counted import counted
 
 if TYPE_CHECKING:
     from rmqctl.admin.dead_letters import DeadLetters
@@ -59,7 +60,8 @@ def browse(
         _warn_of_unreadable(cli, dead_letters.unreadable, dead_letters.bodies)
         if not everything and (handled := dead_letters.marked()):
             cli.say(
-                f"{handled} of {dead_letters.depth()} are handled and not shown; --all shows them"
+                f"{handled} of {dead_letters.depth()} {'is' if handled == 1 else 'are'} handled "
+                "and not shown; --all shows all"
             )
 
 
@@ -146,7 +148,7 @@ def export(
         left = dead_letters.unreadable + len(bad)
         _warn_of_unreadable(cli, left, [*dead_letters.bodies, *bad])
         if left:
-            raise PartlyDone(f"{left} dead letters were left out of the export")
+            raise PartlyDone(f"left out of the export: {counted(left, 'dead letter')}")
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rmqctl.admin import store
 from rmqctl.cli.paths import base_folder
+from storage.counted import counted
 
 from .phases import Phases
 
@@ -71,10 +72,13 @@ def _beginning(kept: int | None, *, resumed: bool) -> str:
 def _summary(report: "Report") -> str:
     checked = report.checked
     observed = (
-        f"{checked.records:,} records, {checked.units:,} units, {checked.index_entries:,} index "
-        f"entries, {checked.offsets:,} offsets, {checked.files:,} files"
+        f"{counted(checked.records, 'record')}, {counted(checked.units, 'unit')}, "
+        f"{counted(checked.index_entries, 'index entry', 'index entries')}, "
+        f"{counted(checked.offsets, 'offset')}, {counted(checked.files, 'file')}"
     )
-    left_out = f" ({report.left_out:,} further findings not listed)" if report.left_out else ""
-    counts = f"{report.errors} errors, {report.warnings} warnings"
+    left_out = (
+        f" ({counted(report.left_out, 'further finding')} not listed)" if report.left_out else ""
+    )
+    counts = f"{counted(report.errors, 'error')}, {counted(report.warnings, 'warning')}"
     hint = "; 'rmqctl explain CODE' explains a finding" if report.findings else ""
     return f"checked {observed}: {counts}{left_out}{hint}"

@@ -14,6 +14,7 @@ from rmqctl.admin.queue_scan import QueueScan
 from rmqctl.admin.retries.retries import waiting_retries
 from rmqctl.errors import NotFound
 from storage.clock import now_ms
+from storage.counted import counted
 from storage.errors import StoreError
 from storage.readonly import StoreView
 
@@ -66,7 +67,7 @@ class RocketMQStore:
             scan = QueueScan(view, topic)
             found = sorted(scan.messages(), key=lambda message: message.commitlog_offset)
             if scan.unreadable:
-                raise StoreError(f"{scan.unreadable} messages of {topic} cannot be read")
+                raise StoreError(f"{counted(scan.unreadable, 'message')} of {topic} cannot be read")
             return found
 
     def retries(self, group: str) -> list[MessageExt]:

@@ -66,7 +66,7 @@ def test_a_log_that_lost_its_end(store, line):
         file.truncate(size)
     result = run(*line.split(), "-S", store)
     assert result.code == 8, result
-    assert "1 messages after the log's last whole record" in result.err
+    assert "1 message after the log's last whole record" in result.err
 
 
 @pytest.mark.parametrize("line", READERS[1:])

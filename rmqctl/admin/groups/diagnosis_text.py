@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from analytics.lag.health import Health
 from rmqctl.parse.durations import format_duration
+from storage.counted import counted
 
 from .rows import GroupWhy, GroupWhyRow
 
@@ -46,7 +47,7 @@ def why_rows(found: GroupWhy, now_ms: int) -> Iterator[GroupWhyRow]:
         yield GroupWhyRow("RETRIES", None, None, None, _retries(retries, due, now_ms))
     dead = found.dead_letters
     if dead["depth"]:
-        words = f"{dead['depth']} dead letters, {dead['unhandled']} of them not handled"
+        words = f"{counted(dead['depth'], 'dead letter')}, {dead['unhandled']} not handled"
         if dead["newest_reason"]:
             words += f"; the newest: {dead['newest_reason']}"
         yield GroupWhyRow("DEAD_LETTERS", None, None, dead["newest_timestamp"], words)
@@ -59,8 +60,10 @@ def _state(found: GroupWhy, now_ms: int) -> GroupWhyRow:
         words = "it has no progress and no live member: nothing is known of what it has read"
         return GroupWhyRow("STATE", None, found.state, None, words)
     words = _MEANING[Health(found.state)]
-    lag = "an unknown number of" if found.lag is None else str(found.lag)
-    words += f"; {lag} messages are unread"
+    if found.lag is None:
+        words += "; an unknown number of messages are unread"
+    else:
+        words += f"; {counted(found.lag, 'message is', 'messages are')} unread"
     blocked = [
         f"{queue['topic']}:{queue['queue_id']}"
         for queue in found.queues
@@ -69,7 +72,7 @@ def _state(found: GroupWhy, now_ms: int) -> GroupWhyRow:
     if blocked:
         words += f"; {', '.join(blocked)} wait{'s' if len(blocked) == 1 else ''} at one message"
     if found.unknown_queues:
-        words += f", {found.unknown_queues} queues are unknown"
+        words += f", {counted(found.unknown_queues, 'queue is', 'queues are')} unknown"
     if found.state != Health.OK:
         if found.since_timestamp is not None:
             ago = format_duration(max(0, now_ms - found.since_timestamp))
@@ -93,7 +96,7 @@ def _member(member: Mapping[str, Any], now_ms: int) -> str:
             continue
         words = f"{place} at {queue['at_offset']}"
         if queue["failed_times"]:
-            words += f", failed {queue['failed_times']} times"
+            words += f", failed {counted(queue['failed_times'], 'time')}"
             if queue["last_failure"]:
                 words += f" ({queue['last_failure']})"
         elif queue["maybe_blocked"]:
@@ -103,9 +106,9 @@ def _member(member: Mapping[str, Any], now_ms: int) -> str:
     count = len(member["queues"])
     idle = count - len([queue for queue in member["queues"] if queue["at_offset"] is not None])
     if idle or not count:
-        parts.append(f"{idle} of its {count} queues without messages in work")
+        parts.append(f"{idle} of its {counted(count, 'queue')} without messages in work")
     if member["consume_failed_msgs"]:
-        parts.append(f"{member['consume_failed_msgs']} failures within the last hour")
+        parts.append(f"{counted(member['consume_failed_msgs'], 'failure')} within the last hour")
     return "; ".join(parts)
 
 

@@ -7,6 +7,7 @@ from rmqctl.admin.changes import Warn, no_warning
 from rmqctl.admin.known_topics import all_topics, check_topic_exists
 from rmqctl.admin.message_filter import EVERY_MESSAGE, MessageFilter
 from rmqctl.admin.scan_progress import OnProgress, no_progress
+from storage.counted import counted
 from storage.format.errors import BodyError
 from storage.read.tag_filter import TagFilter
 from storage.readonly import FOREVER
@@ -79,8 +80,8 @@ def _with_key(
     hits = find_key(view, key, topics, look, begin, end, jobs=jobs, on_progress=on_progress)
     if hits.damaged:
         left_out(
-            f"{len(hits.damaged)} damaged records may have the key, too; 'rmqctl store fsck' "
-            "shows them"
+            f"{counted(len(hits.damaged), 'damaged record')} may have the key, too; 'rmqctl "
+            "store fsck' shows which"
         )
     yield from _selected(read_messages(view, hits.offsets, left_out), wanted, left_out)
 

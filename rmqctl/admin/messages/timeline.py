@@ -15,6 +15,7 @@ from rmqctl.admin.messages.search.keys import Look, find_key, read_messages
 from rmqctl.admin.scan_progress import OnProgress, no_progress
 from rmqctl.errors import NotFound, UsageProblem
 from storage.configs.redrive_runs import RedriveRuns
+from storage.counted import counted
 from storage.format.message import (
     DLQ_GROUP_TOPIC_PREFIX,
     PROPERTY_ORIGIN_MESSAGE_ID,
@@ -106,8 +107,8 @@ class _Records:
             hits, damaged = find_key(self._view, name, None, self._look, **self._scan)
             if damaged:
                 self._left_out(
-                    f"{len(damaged)} damaged records may be of {name}, too; 'rmqctl store fsck' "
-                    "shows them"
+                    f"{counted(len(damaged), 'damaged record')} may be of {name}, too; 'rmqctl "
+                    "store fsck' shows which"
                 )
             if len(hits) > _MOST_RECORDS:
                 raise UsageProblem(

@@ -10,6 +10,7 @@ from rmqctl.admin.message_filter import EVERY_MESSAGE, MessageFilter
 from rmqctl.admin.services import service
 from storage.clock import now_ms as clock_ms
 from storage.coordination.leadership import BROKER_SERVICES
+from storage.counted import counted
 from storage.format.delay import CLOCK_STEP_MS
 from storage.format.message import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
 
@@ -60,9 +61,9 @@ def stranded_sentence(counts: dict[int, int]) -> str:
     """A warning about messages in levels that do not exist, with the remedy."""
     where = ", ".join(f"{count:,} in level {level}" for level, count in sorted(counts.items()))
     return (
-        f"{sum(counts.values()):,} messages wait in delay levels that messageDelayLevel lacks "
-        f"({where}): nothing delivers them until 'rmqctl broker config set messageDelayLevel' "
-        f"gives it at least {max(counts)} levels again"
+        f"{counted(sum(counts.values()), 'message waits', 'messages wait')} in delay levels that "
+        f"messageDelayLevel lacks ({where}): nothing is delivered until 'rmqctl broker "
+        f"config set messageDelayLevel' gives it at least {max(counts)} levels again"
     )
 
 

@@ -12,6 +12,7 @@ from rmqctl.exit_codes import DAMAGED
 from storage.clock import now_ms as clock_ms
 from storage.configs.journal import JOURNAL_FOLDER, Journal
 from storage.coordination.exclusive import alone
+from storage.counted import counted
 from storage.errors import StoreChangedError
 from storage.format.names import COMMITLOG, CONFIG, CONSUMEQUEUE, INDEX, OURS
 from storage.readonly import StoreView
@@ -151,7 +152,9 @@ class Repair(Change):
             report = _fsck(view, self._jobs, self._phase)
         if report.errors:
             raise CliError(
-                f"{report.errors} errors are left; 'rmqctl store fsck' lists them", DAMAGED
+                f"{counted(report.errors, 'error is', 'errors are')} left; 'rmqctl store fsck' "
+                "lists what is left",
+                DAMAGED,
             )
         self._checked(report)
 

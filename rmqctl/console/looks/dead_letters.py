@@ -62,7 +62,7 @@ def _letters(source: Source, place: Place) -> Iterator[Any]:
             yield row
     tell_unreadable(source.notice, found.unreadable, found.bodies)
     if handled := found.marked():
-        source.notice(f"{handled} of {found.depth()} are handled and not shown")
+        source.notice(f"not shown: {handled} of {found.depth()}, handled")
 
 
 def where_of(place: Place) -> str | None:

@@ -15,6 +15,7 @@ from rmqctl.exit_codes import DAMAGED
 from rmqctl.output.message_rows import MessageRow, message_row
 from rmqctl.parse.durations import format_size
 from rmqctl.parse.positions import Bound, Point, Position, parse_position
+from storage.counted import counted
 from storage.format.errors import BodyError
 from storage.format.message import TRACE_TOPIC
 
@@ -184,7 +185,9 @@ def _read(
         limit = format_size(_MOST_BYTES)
         notes.append(f"stopped after {len(rows):,} messages: a list keeps {limit} of bodies")
     if queues.unreadable:
-        notes.append(f"{queues.unreadable} messages could not be read; 'rmqctl store fsck'")
+        notes.append(
+            f"{counted(queues.unreadable, 'message')} could not be read; 'rmqctl store fsck'"
+        )
     return rows, notes
 
 

@@ -15,6 +15,7 @@ from rmqctl.output.fields import fields_of
 from rmqctl.output.message_rows import MessageRow, message_row
 from rmqctl.output.shaping import predicate_of
 from rmqctl.output.view import Format, View
+from storage.counted import counted
 from storage.format.errors import BodyError
 
 from .look import Look, Place, Progress, Source
@@ -102,7 +103,7 @@ def _follow(source: Source, place: Place) -> Iterator[Any]:
             source.advance(Progress(looked, came, "messages", left_out))
         if queues.unreadable:
             left_out += queues.unreadable
-            notes.add(f"{queues.unreadable} messages could not be read")
+            notes.add(f"{counted(queues.unreadable, 'message')} could not be read")
         source.advance(Progress(looked, came, "messages", left_out))
         yield None
         if waiting:
@@ -186,7 +187,7 @@ def _search(source: Source, place: Place) -> Iterator[Any]:
         tell()
     if search.damaged:
         tell_left_out(source.view, search.damaged, source.notice)
-        source.notice(f"{len(search.damaged)} damaged records may be hits, too")
+        source.notice(f"{counted(len(search.damaged), 'damaged record')} may be hits, too")
 
 
 FOLLOW: Final = Look(

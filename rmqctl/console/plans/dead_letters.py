@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from rmqctl.admin.changes import Change
 from rmqctl.console.prompt import Prompt
 from rmqctl.parse.durations import parse_rate
+from storage.counted import counted
 
 from .questions import Question, Questions
 from .wish import Making, Stopped, Wish
@@ -158,7 +159,8 @@ def _left(change: object) -> Iterable[str]:
     if left:
         task = change.task  # type: ignore[attr-defined]
         yield (
-            f"{left} were not tried; 'rmqctl dlq redrive {task.group} --resume {task.run}' goes on"
+            f"{counted(left, 'dead letter')} not tried; 'rmqctl dlq redrive "
+            f"{task.group} --resume {task.run}' goes on"
         )
 
 

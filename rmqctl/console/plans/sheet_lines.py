@@ -196,7 +196,7 @@ def _outcome(sheet: Sheet, wide: int) -> list[Line]:
     if done.error is not None:
         lines += _sentences((f"! {done.error}",), wide, Role.BAD)
     if sheet.refused:
-        text = f"{sheet.refused:,} of {sheet.count:,} were not done; the rows say which"
+        text = f"{sheet.refused:,} of {sheet.count:,} not done; the rows show which"
         lines += _sentences((text,), wide, Role.BAD)
     number = "" if done.change_id is None else f": this is change {done.change_id}"
     undo = sheet.undo_wish()

@@ -14,6 +14,7 @@ from rmqctl.cli.opening import view_of
 from rmqctl.cli.scan_display import ScanDisplay
 from rmqctl.cli.signals import Terminated, TimeLimit
 from rmqctl.output.message_rows import MessageRow
+from storage.counted import counted
 
 from .rows import SearchCount
 
@@ -115,7 +116,9 @@ def _tell_damaged(cli: Cli, view: "StoreView", damaged: set[int]) -> None:
 
         tell_left_out(view, damaged, cli.left_out)
         count = len(damaged)
-        cli.left_out(f"{count} damaged records may be hits, too; 'rmqctl store fsck' shows them")
+        cli.left_out(
+            f"{counted(count, 'damaged record')} may be hits, too; 'rmqctl store fsck' shows them"
+        )
 
 
 def _print(

@@ -13,6 +13,7 @@ from rmqctl.errors import CliError, UsageProblem
 from rmqctl.exit_codes import NOT_WRITABLE
 from rmqctl.output.view import Format
 from rmqctl.parse.lists import parse_queues
+from storage.counted import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -143,4 +144,6 @@ def _save(
                 file.write(text.encode())
     except OSError as error:
         raise CliError(f"{path} can not be written: {error.strerror}", NOT_WRITABLE) from error
-    cli.say(f"{'dry run: would write' if dry else 'wrote'} {len(rows)} offsets to {path}")
+    cli.say(
+        f"{'dry run: would write' if dry else 'wrote'} {counted(len(rows), 'offset')} to {path}"
+    )

@@ -11,6 +11,7 @@ from rmqctl.cli.marks import Changes, changes, most_used
 from rmqctl.cli.opening import view_of
 from rmqctl.cli.paths import expanded
 from rmqctl.errors import PartlyDone, UsageProblem
+from storage.counted import counted
 
 
 @prints(CarvedRow, CarvePlanRow)
@@ -102,5 +103,6 @@ def carve(
     cli.say(f"created the store {target}")
     if change.lost:
         raise PartlyDone(
-            f"{change.lost:,} messages could not be read or masked, and are not in {target}"
+            f"{counted(change.lost, 'message')} could not be read or masked; the others are in "
+            f"{target}"
         )

@@ -8,6 +8,7 @@ import typer
 from rmqctl.admin.store.repair_rows import RepairRow
 from rmqctl.cli.context import context_of, prints
 from rmqctl.cli.marks import Changes, changes
+from storage.counted import counted
 
 if TYPE_CHECKING:
     from storage.tools.fsck import Report
@@ -58,7 +59,8 @@ def repair(
     def checked(report: "Report") -> None:
         phase.clear()
         if report.warnings:
-            cli.warn(f"{report.warnings} warnings are left; 'rmqctl store fsck' lists them")
+            words = counted(report.warnings, "warning is", "warnings are")
+            cli.warn(f"{words} left; 'rmqctl store fsck' lists what is left")
         else:
             cli.say("checked again: no findings are left")
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from storage.counted import counted
 from storage.format.layout import BLANK_SIZE, TWO_INTS
 from storage.format.names import COMMITLOG, file_name
 from storage.format.record import RecordError, decode_record
@@ -369,7 +370,7 @@ class LogCheck:
         if file is None:
             code, what = Code.LOG_FILE_MISSING, self._absence(start - position)
             if length > file_size:
-                what = f"{length // file_size} files from here on are missing"
+                what = f"{counted(length // file_size, 'file')} from here on missing"
         elif file.length < file_size and at_end:
             code, what = (
                 Code.LOG_FILE_LENGTH,

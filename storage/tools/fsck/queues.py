@@ -97,7 +97,7 @@ class QueueCheck:
             self._at_record(
                 Code.LOG_FILE_FOREIGN,
                 first,
-                f"no queue knows one of its {count} records, and queues know others in it",
+                f"no queue knows any record of it ({count}), and queues know others in it",
                 "the file is of another log: its messages are not handed out, those of this log "
                 "are lost",
             )

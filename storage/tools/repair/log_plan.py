@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from storage.counted import counted
 from storage.files.checksum import Checksum, checksum_of
 from storage.files.fs import FileSystem
 from storage.format.layout import BLANK_SIZE
@@ -299,7 +300,7 @@ class LogPlanner:
         what = "a file of one blank record, which every reader passes"
         if records:
             kept = sum(not record.sys_flag for record in records)
-            what = f"a file of records of zeros that keep the ends of {kept} queues"
+            what = f"a file of records of zeros that keep the ends of {counted(kept, 'queue')}"
         where = "it" if not units or units[0].offset >= first else "it and in those before it"
         return Step(
             Action.MAKE_FILE,
@@ -308,7 +309,7 @@ class LogPlanner:
             self._size,
             _MISSING,
             what,
-            f"{len(units)} messages that were in {where} are lost",
+            f"{counted(len(units), 'message')} of {where} lost",
             len(units),
             records=tuple(records),
             data=b"" if last or left < BLANK_SIZE else blank_record(left),

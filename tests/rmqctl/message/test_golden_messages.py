@@ -245,4 +245,4 @@ def test_a_damaged_message_with_the_key_is_counted(store, tmp_path):
         file.write(b"X")
     result = run("message", "query", "-k", "k", "-S", copy, "-o", "jsonl")
     assert [json.loads(line)["body"] for line in result.lines] == ["bbbb"]
-    assert "1 damaged records may have the key" in result.err
+    assert "1 damaged record may have the key" in result.err

@@ -284,7 +284,7 @@ def test_damage_is_passed_over_and_told(orders, tmp_path):
     out = tmp_path / "out"
     result = run("store", "carve", out, "-S", orders, "-t", "orders", *DONE)
     assert result.code == 8, result.err
-    assert "1 messages could not be read or masked" in result.err
+    assert "1 message could not be read or masked" in result.err
     healthy(out)
     with StoreView.open(out) as view:
         found = {(m.queue_id, m.queue_offset) for m in all_messages(view)}

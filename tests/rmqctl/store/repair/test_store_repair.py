@@ -143,7 +143,7 @@ def test_only_chooses_parts(root, made):
     assert [row["file"] for row in json.loads(result.out)] == ["consumequeue/T/1"]
     result = run("store", "repair", "-S", root, "--only", "queue", "--execute", "--yes")
     assert result.code == 4  # the log is still damaged
-    assert "1 errors are left" in result.err
+    assert "1 error is left" in result.err
     assert b"body 1" in bodies(root)
     assert run("store", "repair", "-S", root, "--only", "nothing").code == 2
 
