@@ -65,7 +65,6 @@ class MessageStore(ForkAware):
     """
 
     __slots__ = (
-        "_anybody",
         "_append_one",
         "_appender",
         "_broken",
@@ -77,6 +76,7 @@ class MessageStore(ForkAware):
         "_fs",
         "_full_index",
         "_group_put",
+        "_has_waiters",
         "_put_alone",
         "_ringer",
         "_session",
@@ -133,7 +133,7 @@ class MessageStore(ForkAware):
         # For put_message, where every attribute look-up counts:
         self._append_one = self._appender.one.quick
         self._full_index = self._appender.index.full
-        self._anybody = self._ringer.anybody
+        self._has_waiters = self._ringer.has_waiters
         self._exclusive = exclusive
         self._turns = write_lock.thread_mutex
         self._put_alone = self._appender.one.put_alone(
@@ -231,7 +231,7 @@ class MessageStore(ForkAware):
         if result.status is not PutMessageStatus.PUT_OK:
             return result
         result = self._see_to_sync(result, end)
-        if self._ringer.anybody():
+        if self._ringer.has_waiters():
             self._ringer.notify({topic for topic, _ in records.queues})
         return result
 
@@ -278,7 +278,7 @@ class MessageStore(ForkAware):
                         raise
         if not self._flush_service.started:
             result = self._see_to_sync(result, end)
-        if self._anybody() and result.status is PutMessageStatus.PUT_OK:
+        if self._has_waiters() and result.status is PutMessageStatus.PUT_OK:
             self._ringer.wake_for(message.topic)
         return result
 

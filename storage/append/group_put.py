@@ -174,7 +174,7 @@ class GroupPut:
     def _lead(self, own: _Put) -> PutMessageResult:
         if not self._left and self._append_at_once(own):  # a later message is for the next leader
             result = _with_status(own.answer(), self._sync(self._shared.words[_LOG_END]))
-            if result.status is _PUT_OK and self._ringer.anybody():
+            if result.status is _PUT_OK and self._ringer.has_waiters():
                 self._ringer.wake_for(own.message.topic)
             return result
         with self._lock:
@@ -235,7 +235,7 @@ class GroupPut:
                 put.result = _with_status(put.result, status)
                 if put.result.status is _PUT_OK:
                     topics.add(put.message.topic)
-        if topics and self._ringer.anybody():
+        if topics and self._ringer.has_waiters():
             self._ringer.notify(topics)
         for put in group:
             put.state = _State.ANSWERED

@@ -53,7 +53,7 @@ LONGEST_SLEEP_MS: Final = 1000
 BY_SOCKET: Final = 1
 BY_WORD: Final = 2
 _CLEAR: Final = b"\x00"
-_NOBODY: Final = bytes(MAX_WAITERS)
+_NO_WAITER: Final = bytes(MAX_WAITERS)
 _FLAGS_END: Final = WAITER_FLAGS + MAX_WAITERS
 
 
@@ -247,10 +247,10 @@ class Notifier:
         self._lock = threading.Lock()  # guards the sockets: none is closed in another's send
         self._sockets: dict[int, socket.socket] = {}  # by slot, each connected to its waker
 
-    def anybody(self) -> bool:
+    def has_waiters(self) -> bool:
         """Whether any process waits; to be called after the write lock is released. Costs 0.2
         us."""
-        return self._shared.map[WAITER_FLAGS:_FLAGS_END] != _NOBODY
+        return self._shared.map[WAITER_FLAGS:_FLAGS_END] != _NO_WAITER
 
     def notify(self, topics: set[str] | None) -> None:
         """Wake each process that waits for one of ``topics`` (None = all), after the write lock is

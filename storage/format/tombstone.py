@@ -18,7 +18,7 @@ from .layout import HEAD_SIZES, MIN_RECORD_SIZE
 from .record import encode_record
 from .sys_flag import REPLACED_FLAG as REPLACED_FLAG, MessageSysFlag
 
-NOBODY: Final = "RMQCTL_REPLACED"
+FILLER_TOPIC: Final = "RMQCTL_REPLACED"
 """Topic of records that fill bytes of unknown content."""
 LEAST_FILLER: Final = MIN_RECORD_SIZE + 1
 _MOST_FILLER: Final = 4 << 20
@@ -86,9 +86,9 @@ def fillers(start: int, end: int, store_timestamp: int) -> Iterator[Tombstone]:
     """Give records without a queue for [start, end) of the log, at least LEAST_FILLER bytes."""
     while start < end:
         size = min(end - start, _MOST_FILLER)
-        if 0 < end - start - size < LEAST_FILLER + len(NOBODY):
-            size -= LEAST_FILLER + len(NOBODY)
-        name = NOBODY if size >= MIN_RECORD_SIZE + len(NOBODY) else NOBODY[: size - MIN_RECORD_SIZE]
+        if 0 < end - start - size < LEAST_FILLER + len(FILLER_TOPIC):
+            size -= LEAST_FILLER + len(FILLER_TOPIC)
+        name = FILLER_TOPIC[: size - MIN_RECORD_SIZE]
         rollback = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
         yield Tombstone(name, 0, 0, start, size, store_timestamp, sys_flag=rollback)
         start += size

@@ -245,7 +245,7 @@ class _Looks(RecordingClient):
         self.note("changed", group, self._broker.consumer_ids(group))
 
 
-def test_whoever_is_told_of_a_closing_finds_its_members_gone(open_broker, root):
+def test_a_broker_that_is_notified_of_a_closing_finds_the_members_gone(open_broker, root):
     broker, other = open_broker(), open_broker()
     join(broker, "a")
     heir = join(other, "b", _Looks(other))

@@ -105,7 +105,9 @@ def test_a_store_of_ours_is_asked_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"topicConfigTable":{"a":{"perm":"x"}}}'])
-def test_a_damaged_file_is_somebody_elses_trouble(tmp_path: Path, text: str) -> None:
+def test_a_damaged_topics_file_does_not_hinder_reading_the_broker_name(
+    tmp_path: Path, text: str
+) -> None:
     root = java_store(tmp_path / "s", "Prod", "myhost")
     (root / "config" / "topics.json").write_text(text)
     with EmbeddedBroker.open(root, read_only=True) as broker:

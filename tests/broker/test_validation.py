@@ -94,7 +94,7 @@ def test_a_topic_is_checked_until_it_has_passed_once(monkeypatch):
 
 
 @pytest.mark.parametrize("topic", sorted(NOT_ALLOWED_SEND_TOPICS))
-def test_nobody_sends_to_topics_of_the_broker(topic):
+def test_sends_to_topics_of_the_broker_are_refused(topic):
     with pytest.raises(NoPermissionError, match=topic):
         check_send_topic(topic)
 

@@ -14,20 +14,25 @@ NAMES = Path(__file__).with_suffix(".txt").read_text("utf-8").split()
 RETIRED = re.compile(
     r"(?<![\w/.])(?:" + "|".join(name.replace("/", "[/.]") for name in NAMES) + r")(?!\w)"
 )
-PERSONS = re.compile(r'(?<!")\b(?:whoever|nobody|somebody|everybody)\b(?!")', re.IGNORECASE)
-"""A text names the writer, a reader, the process, no process."""
+PERSONS = re.compile(
+    r'(?<!["a-z])(?:whoever|(?:no|some|any|every)body|(?:some|any|every)one)s?(?!["a-z])',
+    re.IGNORECASE,
+)
+"""A text or a name says the writer, a reader, the process, no process."""
 EXEMPT = ("CHANGELOG.md", "docs/decisions/0013", "tests/golden/", "tests/checks/retired_words.py")
 
 
 def prose(path: Path) -> Iterator[tuple[int, str]]:
-    """Lines of strings and comments of Python (of tests: docstrings), all lines of others."""
+    """Names, comments and strings of Python (of tests: docstrings), all lines of others."""
     source = path.read_text("utf-8")
     if path.suffix not in (".py", ".pyi"):
         yield from enumerate(source.splitlines(), 1)
         return
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         data = path.is_relative_to(ROOT / "tests") and not token.string.startswith(('"""', "#"))
-        if token.type in (tokenize.COMMENT, tokenize.STRING) and not data:
+        if token.type == tokenize.NAME:
+            yield token.start[0], token.string
+        elif token.type in (tokenize.COMMENT, tokenize.STRING) and not data:
             for number, line in enumerate(token.string.splitlines()):
                 yield token.start[0] + number, line
 

@@ -30,7 +30,7 @@ class PromptBroker(FailingBroker):
         if consumer is None:
             return
 
-        def rebalance_if_nobody_does() -> None:
+        def rebalance_unless_it_runs() -> None:
             if consumer.rebalance.lock.acquire(blocking=False):
                 try:
                     may_begin.set()
@@ -38,7 +38,7 @@ class PromptBroker(FailingBroker):
                 finally:
                     consumer.rebalance.lock.release()
 
-        thread = threading.Thread(target=rebalance_if_nobody_does)
+        thread = threading.Thread(target=rebalance_unless_it_runs)
         thread.start()
         service = consumer.instance.pull_service
         eventually(lambda: service.waiting or not thread.is_alive())

@@ -131,7 +131,7 @@ def test_a_killed_member_of_a_broadcast_goes_on_from_its_file_and_repeats_the_re
 
 
 @pytest.mark.conformance("A9", "E18")
-def test_what_is_stuck_in_a_broadcast_leaves_the_queue_and_comes_to_nobody_again(
+def test_a_message_stuck_in_a_broadcast_leaves_the_queue_and_does_not_return(
     broker, broadcasting, scheduler
 ):
     fill(broker, 0, queues=1)

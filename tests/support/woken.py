@@ -22,7 +22,7 @@ def is_rung_by(store: MessageStore, put: Callable[[], object]) -> bool:
 
     waiting = threading.Thread(target=wait)
     waiting.start()
-    while not store._anybody():
+    while not store._has_waiters():
         pass
     assert put()
     waiting.join(PATIENCE_S)

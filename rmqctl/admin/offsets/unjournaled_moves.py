@@ -55,7 +55,7 @@ def unnoted_moves(changes: "Changes", now: "Offsets | None") -> list[Unjournaled
         found += _gone_back(place, looks)
     for place, offset in {} if now is None else _places(_bak(changes.root)).items():
         if place not in known and _went_back(offset, offsets.get(place)):
-            note = "not noted by anybody; the .bak of consumerOffset.json has the old offset"
+            note = "no journal entry; the .bak of consumerOffset.json has the old offset"
             found.append(UnjournaledMove(place, offset, offsets.get(place), None, note))
     return sorted(found, key=lambda move: (_NOW if move.at is None else move.at, move.place))
 
@@ -80,7 +80,7 @@ def _gone_back(
             for change in changes
         ):
             at = None if second.at == _NOW else second.at
-            note = f"not noted by anybody; {_between(first, second)}"
+            note = f"no journal entry; {_between(first, second)}"
             yield UnjournaledMove(place, first.left, second.seen, at, note)
 
 

@@ -451,7 +451,7 @@ PyObject *put_batch(PyObject *self, PyObject *const *args, Py_ssize_t count)
         PyErr_Clear();
         given = now < 0 ? owned(Py_None) : PyLong_FromLongLong(now);
     } else if (found == BATCH_DONE && give_up_if_wanted(a) == 0
-               && (!is_anybody_waiting(a) || tell_waiting(a, args[2]) == 0)) {
+               && (!is_process_waiting(a) || tell_waiting(a, args[2]) == 0)) {
         given = owned(columns.found);
     }
     drop_columns(&columns);

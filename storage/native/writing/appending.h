@@ -93,13 +93,13 @@ int is_log_there(Appending *a, int64_t now);
 int lock_is_ours(Appending *a);
 /* Releases the kept write lock if another process asks for it; -1 with an error set. A process that
  * asks, or waits for a message, stores that and then reads: a full barrier lies between the stores
- * of the put and this, and is_anybody_waiting comes after it, or after releasing the write lock. */
+ * of the put and this, and is_process_waiting comes after it, or after releasing the write lock. */
 int give_up_if_wanted(Appending *a);
-int is_anybody_waiting(Appending *a);
+int is_process_waiting(Appending *a);
 /* Wakes each process that waits for the topic. */
 int wake_for(Appending *a, PyObject *topic); /* -1 with an error set */
 /* wakeup.c: for the shared state whose bytes are given. */
-int is_anybody_there(const unsigned char *shared);
+int is_waiter_flag_set(const unsigned char *shared);
 int wake_waiters(unsigned char *shared, uint64_t wanted); /* whether some have sockets */
 int topic_word(PyObject *topic, uint64_t *word);      /* -1 with an error set */
 /* Wakes the process that goes next in the line of storage/coordination/write_lock_line.py; whether

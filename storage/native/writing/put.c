@@ -141,9 +141,9 @@ int give_up_if_wanted(Appending *a)
     return a->exclusive || !a->has_words || !is_asked_for(a) ? 0 : call(a->asked, NULL);
 }
 
-int is_anybody_waiting(Appending *a)
+int is_process_waiting(Appending *a)
 {
-    return a->has_words && is_anybody_there(a->words.buf);
+    return a->has_words && is_waiter_flag_set(a->words.buf);
 }
 
 int wake_for(Appending *a, PyObject *topic)
@@ -194,7 +194,7 @@ int put_record(Appending *a, PyObject *message, int64_t now, Shell *shell)
         done = append_record(a, message, now, NULL, shell, 1);
         give_gate_back(a);
     }
-    if (done > 0 && !a->syncs && is_anybody_waiting(a)
+    if (done > 0 && !a->syncs && is_process_waiting(a)
         && wake_for(a, PyTuple_GetItem(message, TOPIC)) < 0)
         done = -1;
     return done;

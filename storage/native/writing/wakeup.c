@@ -34,7 +34,7 @@ int wake_next_writer(unsigned char *shared)
            || count_and_wake(counter_at(shared, LINE_TURNS * WORD), 1) > 0;
 }
 
-int is_anybody_there(const unsigned char *shared)
+int is_waiter_flag_set(const unsigned char *shared)
 {
     for (int i = 0; i < MAX_WAITERS; i += WORD) {
         uint64_t eight;

@@ -96,7 +96,7 @@ def test_it_needs_nothing_from_elsewhere_and_lets_nothing_else_run(report: dict[
     assert str(policy).startswith("default-src 'none'")
 
 
-def test_the_head_says_how_late_everybody_is(report: dict[str, Any]) -> None:
+def test_the_head_says_how_late_the_groups_are(report: dict[str, Any]) -> None:
     reader = Reader(page(report))
     assert reader.of("title") == ["Lag report, 2023-11-16 06:13 UTC"]
     assert reader.of("p")[1] == "239 unread messages in 12 groups and 12 topics of 1 store: WARN"

@@ -36,7 +36,7 @@ def test_who_has_looked_once_only_does_not_know():
 
 
 @pytest.mark.feature(49)
-def test_what_was_stored_a_moment_ago_makes_nobody_late():
+def test_a_message_that_was_stored_a_moment_ago_makes_no_group_late():
     """Burrow's false alarms: an idle topic gets a message after hours without commits."""
     fresh = NOW - PATIENCE_MS + 1
     assert word(look(3600, 5, 5), look(0, 5, 6), oldest=fresh) is Health.OK

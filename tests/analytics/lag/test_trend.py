@@ -56,7 +56,7 @@ def test_one_look_is_no_rate():
     assert rate_out([at(60, 0)], [at(60, NOW - MIN)], now(None)) is None
 
 
-def test_what_nobody_watched_is_not_spread_over_the_time_that_somebody_did():
+def test_changes_of_unwatched_time_are_not_spread_over_watched_time():
     """Observations an hour and a minute ago: the hour's reading is not the minute's,
     and a step that happened at an unknown time has no rate."""
     changes = [at(3600, 0), at(60, 9000)]

@@ -72,7 +72,7 @@ def test_another_process_takes_over_at_once_when_the_elected_one_is_killed(open_
 
 
 @pytest.mark.slow
-def test_who_only_writes_keeps_nobody_from_delivering(open_broker):
+def test_a_broker_that_only_writes_does_not_keep_another_from_delivering(open_broker):
     writer, broker = open_broker(), open_broker()
     writer.send(Message("T", b"x"))
     assert eventually(lambda: writer.store.services.elected)  # of the store's own services
@@ -149,7 +149,7 @@ def test_who_was_never_elected_ends_without_waiting(tmp_path):
     assert service.ticks == []
 
 
-def test_services_are_called_when_they_are_due_and_one_that_fails_harms_nobody(caplog):
+def test_services_are_called_when_they_are_due_although_one_fails(caplog):
     now = [1_000]
     quick, slow, broken = Service(10), Service(100), Service()
     broken.fails = True

@@ -116,7 +116,7 @@ def test_joining_makes_the_group_and_its_retry_topic(broker):
 
 
 @pytest.mark.conformance("C6", "B11")
-def test_everybody_is_told_when_somebody_comes_or_goes(broker, open_broker):
+def test_all_members_are_notified_when_a_member_comes_or_goes(broker, open_broker):
     other = open_broker()
     here = join(broker, "a")
     assert here.wait_for("changed", "g")
@@ -157,7 +157,9 @@ def test_members_that_want_different_topics_knock_each_other_out(broker, open_br
 
 
 @pytest.mark.conformance("B14")
-def test_the_newest_subscription_of_a_topic_holds_whoever_repeats_an_older_one(broker, open_broker):
+def test_the_newest_subscription_of_a_topic_holds_although_a_member_repeats_an_older_one(
+    broker, open_broker
+):
     other = open_broker()
     join(broker, "a", consumer("g", subscription("T", "NEW", 2)))
     join(other, "b", consumer("g", subscription("T", "OLD", 1)))

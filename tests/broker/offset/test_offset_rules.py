@@ -34,7 +34,7 @@ def fill(broker: Broker, topic: str = "T", count: int = 5) -> None:
 
 
 @pytest.mark.conformance("G7")
-def test_a_commit_is_there_for_everybody_at_once(open_broker):
+def test_a_commit_is_visible_to_all_brokers_at_once(open_broker):
     first, second = open_broker(), open_broker()
     fill(first)
     assert first.update_consumer_offsets("g", [OffsetCommit("T", 0, 3)]) == [OffsetQuery(3)]
@@ -262,10 +262,10 @@ def test_a_correction_does_not_undo_a_reset_that_came_a_moment_before(broker, mo
     broker.update_topic(TopicConfig("T", 1, 1))
     broker.update_consumer_offsets("g", [OffsetCommit("T", 0, 500)])
     broker.send_column("T", [b"x"] * 10, 0)
-    move, somebody = ProgressFile.move, ProgressFile(broker.view.root)
+    move, other = ProgressFile.move, ProgressFile(broker.view.root)
 
     def late(file: ProgressFile, *arguments: Any) -> Any:
-        move(somebody, {("T@g", 0): 3})
+        move(other, {("T@g", 0): 3})
         return move(file, *arguments)
 
     monkeypatch.setattr(ProgressFile, "move", late)

@@ -55,7 +55,7 @@ def test_progress_and_ends_are_noted_every_ten_seconds(broker):
     assert history.ends("T", 0) == [(T + 5_000, 3), (T + 15_000, 4)]
 
 
-def test_nobody_but_the_elected_one_writes(broker):
+def test_only_the_elected_process_writes(broker):
     progress(broker, 1)
     service = sampler(broker, elected=False)
     for now in (T, T + 5_000, T + 15_000):

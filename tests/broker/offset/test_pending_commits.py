@@ -39,7 +39,7 @@ def pull(broker: EmbeddedBroker, offset: int, generation: int = 0) -> None:
 
 
 @pytest.mark.conformance("A19", "G8")
-def test_whoever_takes_a_queue_sees_what_its_owner_has_pulled_past(open_broker, root):
+def test_the_next_owner_of_a_queue_sees_what_the_last_one_has_pulled_past(open_broker, root):
     owner, heir = member(open_broker()), open_broker()
     fill(owner)
     for offset in (3, 7, 5):

@@ -16,7 +16,7 @@ def best(*sights, turns=()):
     return None if found is None else (found.offset, found.source)
 
 
-def test_the_largest_counts_where_nobody_moved():
+def test_the_largest_offset_counts_where_no_move_was_made():
     assert best(sight(3, Source.BAK), sight(5, Source.SAMPLE, 10)) == (5, Source.SAMPLE)
     assert best() is None
 

@@ -69,7 +69,7 @@ def test_a_waiter_for_another_topic_has_the_sleeper_sleep_for_both():
     assert store.slept_for == [{"T"}, {"T", "U"}]
 
 
-def test_nobody_sleeps_for_those_who_are_gone():
+def test_no_thread_sleeps_for_a_waiter_that_is_gone():
     store = Store()
     arrivals = MessageArrivals(store, lambda: store.end)
     arrivals.wait(0, 1, ["T"])
@@ -96,7 +96,7 @@ def test_a_waiter_looks_again_when_it_is_told_to():
     assert not done.is_alive()
 
 
-def test_nobody_waits_for_what_is_there_already():
+def test_a_message_that_is_there_already_ends_the_wait_at_once():
     store = Store()
     store.end = 3
     arrivals = MessageArrivals(store, lambda: store.end)
@@ -105,7 +105,7 @@ def test_nobody_waits_for_what_is_there_already():
     assert store.slept_for == []
 
 
-def test_closing_lets_nobody_wait_any_more():
+def test_closing_ends_all_waits():
     store = Store()
     arrivals = MessageArrivals(store, lambda: store.end)
     first, first_ends = waiting(arrivals)

@@ -268,7 +268,7 @@ def test_a_commit_that_comes_along_is_taken_once_before_the_pull_is_held(topic):
     assert topic.query_consumer_offset("g", "T", 0).offset == 0
 
 
-def test_hundreds_of_held_pulls_have_one_thread_and_wake_nobody(topic, open_broker):
+def test_hundreds_of_held_pulls_have_one_thread_and_cause_no_wakeups(topic, open_broker):
     topic.update_topic(TopicConfig("T", 300, 300))
     answers = [Answers() for _ in range(300)]
     before = threading.active_count()
@@ -304,7 +304,7 @@ def test_closing_answers_all_that_are_held(open_broker):
     assert [a.pull_status for a in answers.all + blocked.all] == [PullStatus.NO_NEW_MSG] * 3
 
 
-def test_a_client_that_fails_to_take_its_answer_harms_nobody(topic, caplog):
+def test_a_client_that_fails_to_take_its_answer_does_not_harm_others(topic, caplog):
     def fail(_: object) -> None:
         raise ValueError("no")
 

@@ -157,7 +157,7 @@ def test_compiled_code_makes_the_records_that_python_makes(store, sent) -> None:
         b"mine\1\xe4\xb8\xad\2" + USUAL,
     ],
 )
-def test_what_is_usual_is_left_to_nobody_else(store, properties) -> None:
+def test_usual_messages_are_readdressed_by_compiled_code(store, properties) -> None:
     message = MessageInner(SCHEDULE_TOPIC, 0, b"body", properties, 1, HOST, HOST)
     first, units = waiting(store, [message] * 3)
     made = store.view.readdressed(SCHEDULE_TOPIC, 0, first, units, _NAMES)

@@ -108,7 +108,7 @@ def test_properties_are_one_dict_that_may_be_changed_and_replaced() -> None:
             del gone.properties
 
 
-def test_a_message_nobody_has_looked_at_is_copied_whole() -> None:
+def test_a_message_whose_properties_were_not_read_is_copied_whole() -> None:
     message = Message("T", b"body", tags="a", flag=3)
     compiled.give_ids([message], b"ID", 2)
     copies = [copy.copy(message), copy.deepcopy(message), pickle.loads(pickle.dumps(message))]

@@ -239,7 +239,7 @@ def test_topics_created_at_once_by_many_openers_are_all_kept(open_broker):
 
 
 @pytest.mark.conformance("A6")
-def test_whoever_creates_first_decides(open_broker):
+def test_the_first_creation_of_a_topic_decides(open_broker):
     first, second = open_broker(), open_broker()
     first.update_topic(TopicConfig("T", 7, 7))
     second.send(Message("T", BODY))

@@ -113,7 +113,7 @@ def bench(open_broker):
     return Bench(open_broker)
 
 
-def test_a_half_message_waits_where_nobody_sees_it(bench):
+def test_a_half_message_waits_where_no_consumer_sees_it(bench):
     sent = bench.prepare(b"x")
     assert sent.message_queue.topic == "T"
     half = only(bench.messages(TRANS_HALF_TOPIC))
@@ -223,7 +223,7 @@ def test_ended_transactions_are_passed_over(bench):
     assert len(bench.messages(TRANS_HALF_TOPIC)) == 100
 
 
-def test_nobody_is_asked_about_a_young_half_message(bench):
+def test_a_young_half_message_is_not_checked(bench):
     bench.prepare(b"x")
     bench.check(6_000)
     assert bench.asked == []

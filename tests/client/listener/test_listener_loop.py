@@ -203,7 +203,7 @@ def test_requests_from_any_iterator_and_the_systems_clock() -> None:
 
 
 @pytest.mark.skipif(native.compiled is None, reason="the pure form makes one for each call")
-def test_a_context_that_nobody_kept_is_used_again_and_a_kept_one_never() -> None:
+def test_a_context_that_was_not_kept_is_used_again_and_a_kept_one_never() -> None:
     kept: list[ConsumeConcurrentlyContext] = []
     seen: list[int] = []
 

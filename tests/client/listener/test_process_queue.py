@@ -298,7 +298,7 @@ def test_running_info_tells_offsets_and_nothing_where_there_are_none() -> None:
     assert (info["transaction_msg_min_offset"], info["transaction_msg_max_offset"]) == (5, 6)
 
 
-def test_a_new_queue_is_empty_and_nobodys_fault() -> None:
+def test_a_new_queue_is_empty_and_without_a_failure() -> None:
     clock = ManualClock()
     queue = ProcessQueue(clock)
     assert (queue.dropped, queue.offset_illegal, queue.locked) == (False, False, False)

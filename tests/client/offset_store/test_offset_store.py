@@ -213,7 +213,7 @@ def consumed(broker, moved=lambda _: None) -> RemoteBrokerOffsetStore:
 
 @pytest.mark.conformance("G2", "G12")
 @pytest.mark.parametrize("target", [10, 90])
-def test_progress_that_somebody_moved_is_taken_over_and_told(aged, target: int) -> None:
+def test_progress_that_was_moved_is_taken_over_and_reported(aged, target: int) -> None:
     moves: list[object] = []
     store = consumed(aged, moves.append)
     aged.progress.move("g", {("T", 0): target})
@@ -244,7 +244,7 @@ def test_what_the_old_way_still_notes_never_overwrites_a_move(aged) -> None:
 
 
 @pytest.mark.conformance("G12")
-def test_progress_that_somebody_forgot_is_forgotten(aged) -> None:
+def test_progress_that_was_deleted_is_forgotten(aged) -> None:
     moves: list[object] = []
     store = consumed(aged, moves.append)
     aged.progress.move("g", {("T", 0): None})

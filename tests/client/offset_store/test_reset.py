@@ -108,7 +108,7 @@ def test_a_skip_leaves_out_what_was_not_pulled_and_only_the_named_queue_is_touch
 
 
 @pytest.mark.conformance("G12")
-def test_a_reset_holds_even_if_nobody_tells_the_consumer(broker, make_consumer, scheduler):
+def test_a_reset_holds_even_if_the_consumer_is_not_notified(broker, make_consumer, scheduler):
     """The old progress is not taken any more, and that is how the consumer hears of it."""
     fill(broker, 10, queues=1)
     heard = Heard()

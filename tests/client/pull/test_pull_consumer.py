@@ -175,7 +175,7 @@ def test_members_that_subscribe_divide_the_queues(broker, make_lite):
     assert sorted(bodies) == sorted(b"%d" % n for n in range(40))
 
 
-def test_assigned_queues_are_consumed_whoever_else_is_there(broker, make_lite):
+def test_assigned_queues_are_consumed_beside_other_members(broker, make_lite):
     fill(broker, 8, queues=4)
     one, two = make_lite(name="a"), make_lite(name="b")
     queues = [QUEUE, QUEUE._replace(queue_id=1)]

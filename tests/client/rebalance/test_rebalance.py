@@ -206,7 +206,7 @@ def test_a_queue_that_stays_keeps_its_process_queue(broker, make_consumer):
 
 
 @pytest.mark.conformance("C11", "D1")
-def test_a_queue_that_nobody_pulls_for_120_s_is_taken_anew(
+def test_a_queue_that_is_not_pulled_for_120_s_is_taken_anew(
     broker, make_consumer, scheduler, caplog
 ):
     fill(broker, 1, queues=1)

@@ -63,7 +63,7 @@ def test_one_of_a_store_delivers_and_the_next_takes_over(root: Path, client: Any
     second.shutdown()
 
 
-def test_a_store_that_somebody_else_made_is_delivered_from_only_by_will(root: Path) -> None:
+def test_a_store_that_rmqctl_did_not_make_is_delivered_from_only_on_request(root: Path) -> None:
     shutil.rmtree(root / "rmqctl")
     producer = Producer.open(root, "p")
     broker = producer._owned

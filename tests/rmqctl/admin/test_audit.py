@@ -69,7 +69,7 @@ def test_a_move_without_an_entry_is_in_the_history(changed, ask):
     view, broker = ask(changed)
     *_, last = audit.history(view, broker, ["g"])
     assert (last.change_id, last.user, last.old_offset, last.new_offset) == (None, None, 10, 3)
-    assert last.note == "not noted by anybody; since change 2"
+    assert last.note == "no journal entry; since change 2"
 
 
 def test_the_history_is_shown_where_offsets_cannot_be_read(changed, ask, tmp_path):

@@ -81,7 +81,7 @@ def test_what_was_passed_is_exactly_what_was_taken(layout, fetch_size, stop):
             assert cursor.passed == len(mine)
 
 
-def test_a_queue_that_stops_before_its_end_holds_nobody_back():
+def test_a_queue_that_stops_before_its_end_holds_no_other_back():
     queues = Queues([0, 1, 0, 1, 0, 1], 10)
     cursors = [Cursor(0, 0, 1, queues.fetch), Cursor(1, 1, None, queues.fetch)]
     assert read_all(cursors, lambda ready: ready) == [0, 3, 5]

@@ -27,7 +27,7 @@ def move(change_id, previous, **more):
     return {"change_id": change_id, "previous": previous, "moves": [], **more}
 
 
-def test_a_move_that_nobody_found_in_force_was_not_done():
+def test_a_move_that_is_named_nowhere_was_not_done():
     entries = [{"change_id": 1}, move(2, None), move(3, None), move(5, 3), move(6, 5)]
     assert done_moves(entries, 6) == {3, 5, 6}, "2 was killed before its write"
     assert done_moves(entries, 5) == {3, 5}, "so was 6"

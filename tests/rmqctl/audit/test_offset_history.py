@@ -146,7 +146,7 @@ def change_behind_our_back(store, group, topic, offset):
 
 @pytest.mark.feature(79)
 @pytest.mark.slow
-def test_a_move_between_two_changes_that_nobody_noted_is_found(consumed):
+def test_a_move_between_two_changes_without_a_journal_entry_is_found(consumed):
     move(consumed, "g", {("t", 0): 4})
     change_behind_our_back(consumed, "g", "t", 1)
     move(consumed, "g", {("t", 0): 3})
@@ -157,7 +157,7 @@ def test_a_move_between_two_changes_that_nobody_noted_is_found(consumed):
         (rows[2]["change_id"], 1, 3),
     ]
     ids = f"{rows[0]['change_id']} and {rows[2]['change_id']}"
-    assert rows[1]["note"] == f"not noted by anybody; between changes {ids}"
+    assert rows[1]["note"] == f"no journal entry; between changes {ids}"
     assert rows[1]["user"] is rows[1]["command"] is None
     assert rows[1]["at_timestamp"] == rows[2]["at_timestamp"]  # when it was first seen
 
@@ -180,19 +180,19 @@ def sample(store, at, offset, group="g"):
     OffsetSamples(store).append(table, {"t": {0: 5}}, at)
 
 
-def test_a_move_between_two_samples_that_nobody_noted_is_found(consumed):
+def test_a_move_between_two_samples_without_a_journal_entry_is_found(consumed):
     now = int(time.time() * 1000)
     for at, offset in ((now - 900_000, 3), (now - 800_000, 5), (now - 700_000, 2)):
         sample(consumed, at, offset)
     (row,) = history("g")
     assert (row["old_offset"], row["new_offset"], row["change_id"]) == (5, 2, None)
     assert row["at_timestamp"] == now - 700_000
-    assert row["note"] == "not noted by anybody; between a sample and a sample, 100000 ms later"
+    assert row["note"] == "no journal entry; between a sample and a sample, 100000 ms later"
     assert history("g", "--since", "-10m") == []
 
 
 @pytest.mark.slow
-def test_a_sample_that_was_noted_behind_the_change_it_did_not_see_yet_accuses_nobody(consumed):
+def test_a_sample_noted_after_a_change_that_it_did_not_see_yet_reports_no_move(consumed):
     move(consumed, "g", {("t", 0): 2})
     (noted,) = history("g")
     for late_ms, offset in ((5, 5), (10_005, 2), (20_005, 4)):
@@ -212,12 +212,12 @@ def test_consuming_on_after_a_move_is_no_move(consumed):
 
 @pytest.mark.parametrize("offset", [1, None])
 @pytest.mark.slow
-def test_a_move_since_the_last_change_that_nobody_noted_is_found(consumed, offset):
+def test_a_move_since_the_last_change_without_a_journal_entry_is_found(consumed, offset):
     move(consumed, "g", {("t", 0): 4})
     change_behind_our_back(consumed, "g", "t", offset)
     noted, found = history("g")
     assert (found["old_offset"], found["new_offset"]) == (4, offset)
-    assert found["note"] == f"not noted by anybody; since change {noted['change_id']}"
+    assert found["note"] == f"no journal entry; since change {noted['change_id']}"
     assert history("h") == []
 
 

@@ -51,7 +51,7 @@ def foreign(store):
 
 
 @pytest.mark.feature(127)
-def test_nobody_does_anything_in_a_store_at_rest(store):
+def test_no_service_runs_in_a_store_at_rest(store):
     send_later(b"one\ntwo\n")
     now = status()
     assert now["services"] == {
@@ -114,7 +114,7 @@ def test_nothing_is_delivered_by_the_way_in_a_store_of_others(foreign):
         producer.wait(MEANWHILE)
 
 
-def test_half_messages_that_nobody_has_ended_are_pending(store):
+def test_half_messages_that_were_not_ended_are_pending(store):
     class Undecided:
         def execute_local_transaction(self, message, argument):
             state = LocalTransactionState

@@ -64,7 +64,7 @@ def test_lag_and_ages_are_those_of_then(store: Path) -> None:
     assert {one["source"] for one in places} == {"seen"}
 
 
-def test_progress_that_nobody_saw_is_unknown(store: Path) -> None:
+def test_progress_that_was_not_sampled_is_unknown(store: Path) -> None:
     done = run("-S", store, "lag", "show", "g", "--as-of", T + 20_000, "-o", "json")
     (row,) = done.json()
     assert (row["lag"], row["unknown_queues"]) == (None, 2)

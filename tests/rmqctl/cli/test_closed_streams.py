@@ -62,14 +62,14 @@ def test_what_is_sent_without_an_output_is_stored(folder):
 
 
 @pytest.mark.slow
-def test_nobody_to_ask_is_a_refusal(folder):
+def test_a_question_without_a_terminal_is_a_refusal(folder):
     result = shell("rmqctl topic delete orders --execute <&-", folder)
     assert result.returncode == 7
     assert "add --confirm orders" in result.stderr
 
 
 @pytest.mark.slow
-def test_an_error_that_nobody_reads_keeps_its_exit_code(folder):
+def test_an_error_without_a_reader_keeps_its_exit_code(folder):
     reader, writer = os.pipe()
     os.close(reader)
     with start("topic", "queues", "nosuch", "-S", folder / "store", stderr=writer) as process:
@@ -78,7 +78,7 @@ def test_an_error_that_nobody_reads_keeps_its_exit_code(folder):
     assert process.returncode == 3
 
 
-def test_an_output_that_fails_and_nobody_told_is_an_error(folder):
+def test_an_output_that_fails_without_a_reader_of_errors_is_an_error(folder):
     reader, writer = os.pipe()
     os.close(reader)
     with open("/dev/full", "wb") as full:  # noqa: PTH123 - a device

@@ -112,7 +112,7 @@ def test_the_console_script_leaves_with_the_code_of_the_call():
     assert process.returncode == exit_codes.USAGE
 
 
-def test_a_timer_of_somebody_else_goes_on():
+def test_a_timer_of_other_code_goes_on():
     """The test runner's, for one: without it a test that hangs would hang for ever."""
     before = signal.getitimer(signal.ITIMER_REAL)
     handler = signal.signal(signal.SIGALRM, signal.SIG_IGN)

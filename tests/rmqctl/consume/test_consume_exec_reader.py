@@ -38,7 +38,7 @@ MEMBERS = [[], ["-e"], ["--orderly"], ["--orderly", "-e"], ["--threads", 3, "-e"
 
 @pytest.mark.parametrize("options", MEMBERS)
 @pytest.mark.slow
-def test_nothing_is_begun_that_nobody_reads(ten, options):
+def test_no_program_is_started_when_the_output_has_no_reader(ten, options):
     reading, writing = os.pipe()
     os.close(reading)
     try:
@@ -98,7 +98,7 @@ def test_a_member_that_waits_for_messages_sees_it_too(ten):
 
 
 @pytest.mark.slow
-def test_a_program_that_fails_while_somebody_reads_has_failed(ten):
+def test_a_program_that_fails_while_the_output_has_a_reader_has_failed(ten):
     result = call(
         "consume", "t", "-g", "g", "-e", *NO_SECOND_TRY, "--exec", "sh -c 'kill -PIPE $$'"
     )

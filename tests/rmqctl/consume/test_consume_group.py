@@ -210,7 +210,7 @@ class TestRefused:
     @pytest.mark.parametrize(
         "option", [["--threads", 2], ["--orderly"], ["--broadcast"], ["--exec", "true"]]
     )
-    def test_without_a_group_there_is_nobody_to_join(self, one_queue, option):
+    def test_options_of_members_need_a_group(self, one_queue, option):
         result = run("consume", "t", "-e", *option)
         assert (result.code, result.err.count("\n")) == (2, 1)
         assert f"{option[0]} needs --group" in result.err
@@ -278,7 +278,7 @@ class TestSharing:
                 got.update(read_lines(stays, 1))
             assert end(stays) == 143
 
-    def test_broadcasting_gives_everything_to_everybody(self, ten):
+    def test_broadcasting_gives_every_message_to_every_member(self, ten):
         every = ["--broadcast", "--from-where", "first"]
         first = consume("-e", *every, "--set", "instanceName=a")
         assert sorted(first) == bodies(0, 10)
@@ -423,7 +423,7 @@ class TestEnding:
 
     @pytest.mark.slow
     @pytest.mark.parametrize("options", [[], ["--orderly"], ["-e"], ["-o", "jsonl"]])
-    def test_what_nobody_reads_is_not_acknowledged(self, ten, options):
+    def test_output_without_a_reader_is_not_acknowledged(self, ten, options):
         reading, writing = os.pipe()
         os.close(reading)
         try:

@@ -310,7 +310,7 @@ def test_an_offset_id_is_found_in_either_spelling(hundred):
         assert consume("-e", "--id", found.lower()) == ["42"]
 
 
-def test_an_id_that_somebody_has_given_himself_is_found_as_it_is(hundred):
+def test_an_id_that_the_sender_chose_is_found_as_it_is(hundred):
     with EmbeddedBroker.open(hundred) as broker:
         broker.send(Message("t", b"mine", properties={"UNIQ_KEY": "my-own"}), 0)
     assert consume("-e", "--id", "my-own") == ["mine"]

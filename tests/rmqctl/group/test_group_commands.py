@@ -114,7 +114,7 @@ def test_clients_are_asked_what_they_have(topic):
     assert run("group", "clients", "g", "-o", "json").json() == []
 
 
-def test_a_group_that_nobody_has_heard_of(store):
+def test_a_group_that_does_not_exist(store):
     for command in ("describe", "clients"):
         result = run("group", command, "nope")
         assert (result.code, result.raw) == (3, b"")

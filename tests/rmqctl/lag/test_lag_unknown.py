@@ -16,7 +16,7 @@ def with_progress(tmp_path, name, table):
     return root
 
 
-def test_an_offset_below_zero_is_no_progress_for_anybody(tmp_path):
+def test_an_offset_below_zero_is_no_progress_in_any_command(tmp_path):
     table = {"GoldenFour@neg": {"0": -1, "1": 38, "2": 40, "3": 45}}
     root = with_progress(tmp_path, "basic-4.9", table)
     fields = ["lag", "lag_bytes", "lost", "unknown_queues", "queues"]
@@ -30,7 +30,7 @@ def test_an_offset_below_zero_is_no_progress_for_anybody(tmp_path):
     assert "deleted" not in reported.err
 
 
-def test_a_rate_that_nobody_knows_is_unknown_by_topic_too(tmp_path):
+def test_an_unknown_rate_is_unknown_by_topic_too(tmp_path):
     root = with_progress(tmp_path, "basic-4.9", {"GoldenEight@allahead": {"0": 100, "1": 100}})
     options = ["-t", "GoldenEight", "-S", root, "-o", "json", "--columns", "lag,rate_out"]
     [row] = run("lag", "show", *options, "--by", "topic").json()
@@ -61,7 +61,7 @@ def test_a_topic_that_is_not_there_is_an_error(command):
 
 
 @pytest.mark.slow
-def test_a_topic_that_nobody_reads_is_late_nowhere(tmp_path):
+def test_a_topic_that_no_group_reads_is_late_nowhere(tmp_path):
     root = with_progress(tmp_path, "basic-4.9", {"GoldenFour@g": {"0": 1}})
     for command in ("show", "report"):
         result = run("lag", command, "-t", "GoldenEight", "-S", root)

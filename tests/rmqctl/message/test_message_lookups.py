@@ -127,7 +127,7 @@ def test_a_message_is_followed_from_its_sender_to_its_consumer(store):
     assert [each["event"] for each in rows("life", sent.msg_id)][:2] == ["STORED", "READ_PAST"]
 
 
-def test_what_nobody_traced_is_not_found(store):
+def test_a_message_without_a_trace_is_not_found(store):
     result = run("message", "trace", ID)
     assert (result.code, result.err.count("\n")) == (3, 1)
     assert f"topic {TRACE_TOPIC} of {store} has no trace of {ID}" in result.err

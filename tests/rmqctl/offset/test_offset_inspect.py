@@ -73,7 +73,7 @@ def test_ages_are_counted_from_the_start_of_the_call(half_read):
         assert other["lag_bytes"] is other["oldest_unread_age_ms"] is other["source"] is None
 
 
-def test_fields_that_nobody_looks_at_can_still_choose_and_sort(half_read):
+def test_fields_that_are_not_shown_can_still_choose_and_sort(half_read):
     shown = ["--columns", "queue_id"]
     assert (
         run("offset", "inspect", "--where", "lag_bytes > 100", *shown, "--no-headers").out == "0\n"

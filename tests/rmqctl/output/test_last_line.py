@@ -96,19 +96,19 @@ def test_an_open_line_is_left_alone_and_a_bar_comes_behind_it():
     assert out.getvalue() == "half a line\n\r\x1b[Ka bar"
 
 
-class Nobody(io.StringIO):
+class NoReader(io.StringIO):
     """A stream whose reader has gone."""
 
     def write(self, text: str) -> int:
         raise BrokenPipeError
 
 
-def test_a_log_that_nobody_reads_stops_nothing(monkeypatch):
+def test_a_log_without_a_reader_stops_nothing(monkeypatch):
     cli = Cli({})
     cli.remember("verbose", True)
     logger = logging.getLogger("rmqctl")
     monkeypatch.setattr(logger, "handlers", [])
     monkeypatch.setattr(logger, "level", logger.level)
-    monkeypatch.setattr(sys, "stderr", Nobody())
+    monkeypatch.setattr(sys, "stderr", NoReader())
     show_logs(cli)
     logger.warning("a line")

@@ -95,7 +95,7 @@ def test_levels_are_those_of_the_store(store):
     assert [row["properties"]["DELAY"] for row in rows("SCHEDULE_TOPIC_XXXX")] == ["2"]
 
 
-def test_whoever_wants_all_runs_dry_sends_nothing(store, monkeypatch):
+def test_with_dry_run_set_for_all_commands_produce_sends_nothing(store, monkeypatch):
     monkeypatch.setenv("RMQCTL_DRY_RUN", "1")
     result = run("produce", "t", stdin=b"x\n")
     assert (result.code, result.out) == (2, "")

@@ -52,7 +52,7 @@ def test_messages_go_within_a_millisecond_of_their_time(rate):
         sent += count
 
 
-def test_without_a_rate_nobody_waits():
+def test_without_a_rate_there_is_no_wait():
     slept: list[float] = []
     assert Pace(None, sleep=slept.append).portion(10_000) == 10_000
     assert not slept

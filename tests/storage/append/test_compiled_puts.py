@@ -138,7 +138,7 @@ def test_who_waits_is_rung(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_store_that_nobody_has_any_more_is_let_go(tmp_path: Path) -> None:
+def test_a_store_without_references_is_released(tmp_path: Path) -> None:
     root = new_store(tmp_path / "store", ROOMY)
     store = open_store(root, ROOMY, clock=Ticking(step=0), exclusive=True)
     for number in range(4):

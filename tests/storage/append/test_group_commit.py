@@ -104,7 +104,7 @@ def test_all_whom_a_sync_covers_go_on_while_the_next_one_runs(
     assert not device.begun.acquire(blocking=False)
 
 
-def test_nobody_waits_longer_than_he_said(device: Device, commits: GroupCommit) -> None:
+def test_no_thread_waits_longer_than_its_timeout(device: Device, commits: GroupCommit) -> None:
     device.written = 1
     first = Thread(commits, 1)
     assert device.begun.acquire(timeout=LONG_S)

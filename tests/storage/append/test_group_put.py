@@ -172,7 +172,7 @@ def test_what_is_left_while_a_sync_runs_is_stored_in_order_and_has_one_sync(
     assert device.syncs == 2
 
 
-def test_nobody_is_answered_before_a_sync_that_covers_him(
+def test_no_put_is_answered_before_a_sync_that_covers_it(
     store: MessageStore, device: Device
 ) -> None:
     first, (other,) = first_and(store, device, message(b"x"))
@@ -213,7 +213,7 @@ def test_a_sync_that_fails_fails_for_all_whom_it_should_have_covered(
     device.error = None
 
 
-def test_whoever_waits_too_long_for_the_device_is_told_so_and_his_message_is_there(
+def test_a_put_that_waits_too_long_for_the_device_says_so_and_its_message_is_there(
     tmp_path: Path, device: Device, clock: Clock
 ) -> None:
     with opened(tmp_path / "store", device, clock, 20) as store:

@@ -108,7 +108,7 @@ def test_puts_one_after_the_other_are_left_to_who_notes_them(store: MessageStore
     assert not put_alone(store, "b")
 
 
-def test_it_waits_for_nobody(store: MessageStore) -> None:
+def test_it_does_not_wait_for_a_lock_that_is_held(store: MessageStore) -> None:
     rival = LockFile(store.root / "lock")
     assert rival.try_lock(WRITE_LOCK_BYTE)
     wait_a_while(store)

@@ -27,7 +27,7 @@ def test_marks_say_the_same_as_a_set_of_offsets():
         assert ends == sorted(set(ends)), "ranges touch"
 
 
-def test_what_was_marked_is_read_by_everybody(tmp_path):
+def test_marks_are_read_by_every_other_reader(tmp_path):
     file = DlqAcksFile(tmp_path)
     assert file.read("%DLQ%g") == {}
     assert file.mark("%DLQ%g", {0: [(0, 3), (5, 6)]}) == {0: [(0, 3), (5, 6)]}

@@ -78,7 +78,7 @@ def test_a_commit_that_changes_nothing_writes_nothing(root):
     assert as_written(file.path) != before
 
 
-def test_reading_twice_gives_one_object_until_somebody_commits(root):
+def test_reading_twice_gives_one_object_until_the_next_commit(root):
     file = ProgressFile(root)
     file.commit({KEY: QueueProgress(0, 5)})
     table = file.read()

@@ -268,7 +268,7 @@ def test_a_death_is_told_though_there_were_no_descriptors(
 
 
 @needs_linux_forms  # each owner of a lock opens its file
-def test_what_can_not_be_watched_is_left_when_nobody_asks_any_more(
+def test_what_can_not_be_watched_is_left_when_it_is_not_asked_for_any_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end_of_watches: Callable[[], None]
 ) -> None:
     processes = ProcessEntries(tmp_path)
@@ -304,7 +304,7 @@ def test_a_watch_whose_beginning_fails_begins_with_the_next_look(
     end_of_watches()
 
 
-def test_a_thread_that_nobody_noted_ends_in_silence(
+def test_a_thread_that_was_not_noted_ends_in_silence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end_of_watches: Callable[[], None]
 ) -> None:
     processes = ProcessEntries(tmp_path)

@@ -37,7 +37,7 @@ def java(root: Path) -> subprocess.Popen[bytes]:
     )
 
 
-def test_nobody_comes_in_and_nobody_changes_settings_meanwhile(root: Path) -> None:
+def test_no_process_opens_the_store_or_changes_settings_meanwhile(root: Path) -> None:
     with config_lock(root):
         with pytest.raises(WriteLockTimeoutError):
             MessageStore.open(root, gate_timeout_ms=20)

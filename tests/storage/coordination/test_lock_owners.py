@@ -33,7 +33,7 @@ def held_by(code: str, argument: Path) -> subprocess.Popen[bytes]:
     return process
 
 
-def test_nobody_holds_a_store_that_nobody_opened(tmp_path: Path) -> None:
+def test_a_store_that_no_process_has_open_has_no_holder(tmp_path: Path) -> None:
     root = new_store(tmp_path / "store", SMALL)
     assert find_holders(root) == ((), False)
     assert find_holders(tmp_path) == ((), False)

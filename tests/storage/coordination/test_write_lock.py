@@ -316,7 +316,7 @@ def test_the_lock_file_is_closed_in_no_other_thread_s_turn(root: Path) -> None:
     assert not write_lock.thread_mutex.locked()
 
 
-def test_a_thread_that_keeps_the_turn_keeps_nobody_from_closing(root: Path) -> None:
+def test_a_thread_that_keeps_the_turn_does_not_prevent_closing(root: Path) -> None:
     write_lock = WriteLock(root, root / "lock", timeout_ms=10)
     with write_lock.thread_mutex:
         write_lock.close()

@@ -32,6 +32,6 @@ def test_a_writer_killed_at_any_instant_loses_and_doubles_nothing(workload, ever
 @pytest.mark.slow
 @pytest.mark.parametrize("every", [24, pytest.param(1, marks=pytest.mark.long)])
 @pytest.mark.conformance("A15")
-def test_queues_and_index_are_made_anew_whoever_dies_doing_so(every):
+def test_queues_and_index_are_made_anew_after_a_death_at_any_instant(every):
     found = shared_out("every_instant:killed_while_rebuilding", every)
     assert max(one["instants"] for one in found) > 300

@@ -35,7 +35,7 @@ def test_writers_killed_at_random_do_not_harm_those_that_go_on(kills):
 @pytest.mark.crash
 @pytest.mark.slow
 @pytest.mark.parametrize("openers", [100, pytest.param(2000, marks=pytest.mark.long)])
-def test_whoever_comes_goes_or_dies_java_is_never_in_beside_and_abort_is_right(openers):
+def test_java_is_never_in_beside_processes_that_open_close_or_die_and_abort_is_right(openers):
     with fast_folder() as folder:
         found = Slim.results(
             [

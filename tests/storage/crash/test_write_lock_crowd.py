@@ -17,7 +17,7 @@ HELD_ON_AT_ALL = os.uname().machine in {"x86_64", "i686"}
 @pytest.mark.parametrize(
     "deaths", [30, pytest.param(500, marks=pytest.mark.long)], ids=["some", "many"]
 )
-def test_nobody_starves_and_who_dies_holding_on_to_the_gate_harms_nobody(deaths: int) -> None:
+def test_no_writer_starves_and_a_death_with_the_write_lock_stops_no_other(deaths: int) -> None:
     with fast_folder() as folder:
         found = Slim("tests.support.crowd:crowd", folder=str(folder), seed=deaths, deaths=deaths)
         result = found.result()

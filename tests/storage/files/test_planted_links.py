@@ -113,7 +113,7 @@ def test_a_settings_file_that_is_a_link_is_replaced_and_keeps_what_it_led_to(
     assert ConfigFile(path).load().document == {"a": 1}
 
 
-def test_saved_files_have_names_that_nobody_can_plant(tmp_path: Path, victim: Path) -> None:
+def test_saved_files_have_names_that_cannot_be_planted(tmp_path: Path, victim: Path) -> None:
     out = tmp_path / "out.json"
     plant(tmp_path, f".out.json.{os.getpid()}.tmp", victim)
     plant(tmp_path, "out.json.tmp", victim)

@@ -81,7 +81,7 @@ def check_all_are_found(view: StoreView, count: int) -> None:
     assert [finding for finding in findings if finding.code.startswith("INDEX")] == []
 
 
-def test_acknowledged_keys_are_found_at_once_by_everybody(tmp_path: Path) -> None:
+def test_acknowledged_keys_are_found_at_once_by_every_view(tmp_path: Path) -> None:
     root = new_store(tmp_path / "store", ROOMY)
     with open_store(root, ROOMY) as store, StoreView.open(root) as early:
         put(store, *range(40))
@@ -168,7 +168,7 @@ def index_files(root: Path) -> Iterator[tuple[str, bytes]]:
         yield path.name, path.read_bytes()
 
 
-def test_keys_that_somebody_else_has_put_are_not_put_again(tmp_path: Path) -> None:
+def test_keys_that_another_process_has_put_are_not_put_again(tmp_path: Path) -> None:
     root = new_store(tmp_path / "store", ROOMY)
     with open_store(root, ROOMY) as one, open_store(root, ROOMY) as two:
         for first in (0, 100):

@@ -5,7 +5,7 @@ import pytest
 from storage.format.check import CheckKind, check_record
 from storage.format.record import decode_record
 from storage.format.sys_flag import gets_unit, is_indexed
-from storage.format.tombstone import LEAST_FILLER, NOBODY, Tombstone, fillers, is_replaced
+from storage.format.tombstone import FILLER_TOPIC, LEAST_FILLER, Tombstone, fillers, is_replaced
 from storage.readonly import StoreView
 from storage.tools.fsck import fsck
 from tests.support.hand_made import TINY, HandMade
@@ -44,21 +44,21 @@ def test_the_check_says_that_it_is_there_and_nothing_else(root):
     assert report.checked.records == 3
 
 
-def test_a_message_with_the_mark_and_a_body_is_somebodys():
+def test_a_message_with_the_mark_and_a_body_is_no_tombstone():
     assert is_replaced(1 << 30, bytes(4))
     assert not is_replaced(1 << 30, b"\0\0\1")
     assert not is_replaced(0, bytes(4))
 
 
 @pytest.mark.parametrize("length", [LEAST_FILLER, 93, 106, 107, 500, (4 << 20) + 40, 9 << 20])
-def test_fillers_take_any_length_and_nobody_dispatches_them(length):
+def test_fillers_take_any_length_and_are_not_dispatched(length):
     start, total = 12345, 0
     for filler in fillers(start, start + length, 77):
         data = filler.encode()
         assert check_record(data, 0, len(data)).kind is CheckKind.MESSAGE
         message = decode_record(data)
         assert (message.commitlog_offset, message.store_size) == (start + total, len(data))
-        assert NOBODY.startswith(message.topic)
+        assert FILLER_TOPIC.startswith(message.topic)
         assert message.store_timestamp == 77
         assert not gets_unit(message.sys_flag)
         assert not is_indexed(message.sys_flag)

@@ -107,7 +107,7 @@ def test_a_reader_that_was_there_before_sees_it(root):
         assert found(view, TOPIC) == ["new"]
 
 
-def test_it_needs_a_store_that_nobody_else_writes(root):
+def test_it_needs_a_store_that_no_other_process_writes(root):
     with MessageStore.open(root), pytest.raises(StoreInUseError, match="rmqctl"):
         delete(root)
     assert names(root, TOPIC) == ["a", "b"]

@@ -288,7 +288,7 @@ def test_an_earlier_report_that_is_not_there_is_not_found(store: Path, tmp_path:
     assert f"{tmp_path} holds no kept reports" in done.err
 
 
-def test_a_store_that_nobody_reads_is_not_said_to_be_unknown(tmp_path: Path) -> None:
+def test_a_store_that_no_group_reads_is_not_called_unknown(tmp_path: Path) -> None:
     root = tmp_path / "store"
     assert run("store", "init", root, "--small").code == 0
     done = run(*LOCAL, "-S", root)
@@ -296,7 +296,7 @@ def test_a_store_that_nobody_reads_is_not_said_to_be_unknown(tmp_path: Path) -> 
     assert done.err.startswith("no group has any progress in 1 store; counted by local in")
 
 
-def test_a_topic_that_nobody_reads_does_not_make_the_store_one(store: Path) -> None:
+def test_a_topic_that_no_group_reads_does_not_make_the_store_unknown(store: Path) -> None:
     assert run("topic", "create", "unread", "-S", store).code == 0
     done = run(*LOCAL, "-S", store, "-t", "unread")
     assert done.code == 0

@@ -221,7 +221,7 @@ def test_progress_that_is_there_is_left_alone_unless_asked(orders):
     assert now(orders) == {**ALL, **by_place(table)}
 
 
-def test_progress_that_somebody_deleted_does_not_come_back(orders):
+def test_progress_that_was_deleted_is_not_recovered(orders):
     run("produce", "orders", "-S", orders, stdin=b"x\n")
     assert run("offset", "delete", "-g", "g", "-t", "orders", "--yes", "-S", orders).code == 0
     assert recovered(orders) == {}

@@ -75,7 +75,7 @@ def test_no_new_message_gets_the_offset_of_a_lost_one(root: Path) -> None:
     assert CQ_STORE_UNIT.unpack_from(units(root), 80)[0] == places[4]
 
 
-def test_a_record_with_a_wrong_queue_offset_takes_nobodys_place(root: Path) -> None:
+def test_a_record_with_a_wrong_queue_offset_takes_no_place_of_another(root: Path) -> None:
     places = put(root, *(Sample(f"m{number}", "A") for number in range(6)))
     with (root / "commitlog" / f"{0:020d}").open("r+b") as file:
         file.seek(places[2] + 20)

@@ -321,7 +321,7 @@ def test_what_keeps_writers_out_is_an_error_and_is_moved_away(root, put_there):
 
 
 @pytest.mark.parametrize("name", ["commitlog/notes.txt", "consumequeue/.DS_Store", "index/x"])
-def test_a_file_that_harms_nobody_is_no_error_and_stays(root, name):
+def test_a_harmless_file_is_no_error_and_stays(root, name):
     (root / name).write_bytes(b"mine")
     assert wrong(root) == []
     with StoreView.open(root) as view:
