@@ -45,7 +45,7 @@ def _tell_shadowed(names: str) -> None:
     LAST_LINE.writes_json = lambda: is_json
     for sentence in (
         f"another package shadows a package of rmqctl: {names}",
-        "install it in an environment of its own (pipx install rmqctl), or run `rmqctl` or "
+        "install it in an environment of its own (pipx install CLONE-OR-WHEEL), or run `rmqctl` or "
         "`python -P -m rmqctl` from another folder",
     ):
         LAST_LINE.print(sentence, prefix="rmqctl: ", level="error", fields={"exit_code": 78})

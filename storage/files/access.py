@@ -57,7 +57,9 @@ def refuse_unwritable_folders(*folders: Path) -> None:
 
 def _refuse(root: Path, name: str, wanted: int) -> None:
     if not wanted & os.X_OK and os.path.islink(name):  # noqa: PTH114 - once an opening
-        raise StoreNotWritableError(root, f"{name} is a symbolic link, which nothing is written to")
+        raise StoreNotWritableError(
+            root, f"{name} is a symbolic link; nothing is written through a link"
+        )
     if _has_access(name, wanted) is not False:
         return
     reason = "no permission"

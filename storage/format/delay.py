@@ -23,7 +23,7 @@ def parse_delay_levels(text: str = DEFAULT_DELAY_LEVELS) -> tuple[int, ...]:
         is_number = number.isascii() and number.isdigit() and len(number) <= _MOST_DIGITS
         if not is_number or unit not in _UNIT_MS:
             raise ValueError(
-                f"messageDelayLevel: {item!r} is no number with s, m, h or d behind it"
+                f"messageDelayLevel: {item!r} is not a number followed by s, m, h or d"
             )
         delays.append(int(number) * _UNIT_MS[unit])
     return tuple(delays)

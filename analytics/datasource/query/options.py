@@ -217,8 +217,8 @@ def check_effects(options: Options, *, stream: bool) -> None:
         raise OptionError("endingOffset: a batch that ends at 'earliest' has no rows")
     if stream and options.starting.group is not None and options.topics == TopicChoice():
         raise OptionError(
-            "startingOffset: a group's progress is a begin in the topics that it reads; name them "
-            "(topics, topicsPattern or queues)"
+            "startingOffset: a stream that begins at a group's progress must name the topics that "
+            "the group reads (topics, topicsPattern or queues)"
         )
 
 

@@ -221,7 +221,7 @@ def test_wrong_bounds_are_refused(root: Path, options: dict[str, Any], said: str
 
 
 def test_a_stream_from_the_progress_of_a_group_needs_topics(root: Path) -> None:
-    with pytest.raises(OptionError, match="name them .topics, topicsPattern or queues"):
+    with pytest.raises(OptionError, match="must name the topics that the group reads"):
         Stream(root, startingOffset="group:g")
 
 

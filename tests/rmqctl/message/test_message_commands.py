@@ -152,6 +152,7 @@ def test_copies_of_a_message_have_one_body(tmp_path):
         ),
         (["-t", "t", "-Q", "1"], 2, "--topic, --queue and --offset need each other"),
         (["nonsense"], 2, "'nonsense' is not a message id"),
+        ([""], 2, "the id or key is empty; give the id or a key of a message"),
         (["7F000001000000000000000000000000"], 3, "no message has the id"),
         (["7F00000100000000000000000000000G"], 2, "is not a message id"),
         (["7F000001000000000000000000000000", "-t", "u"], 3, "topic u does not exist"),

@@ -26,7 +26,7 @@ def test_a_bad_item_is_refused(text: str) -> None:
 
 def test_a_number_has_at_most_five_digits() -> None:
     assert parse_delay_levels("99999s") == (99_999_000,)
-    with pytest.raises(ValueError, match="messageDelayLevel: '100000s' is no number"):
+    with pytest.raises(ValueError, match="messageDelayLevel: '100000s' is not a number followed"):
         parse_delay_levels("1s 100000s")
 
 

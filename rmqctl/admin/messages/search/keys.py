@@ -58,7 +58,7 @@ def find_key(
     Stored at ``begin`` or later and before ``end`` (ms). UsageProblem for an empty key.
     """
     if not key:
-        raise UsageProblem("an id or a key of no letters is none; name the message")
+        raise UsageProblem("the id or key is empty; give the id or a key of a message")
     offsets: set[int] = set()
     damaged: set[int] = set()
     if look is not Look.SCAN:
