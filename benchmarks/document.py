@@ -101,7 +101,10 @@ def _goals(session: Session, by_key: Mapping[str, Row]) -> str:
         if target.goal.stretch_met_by(row.ratio):
             said = "yes, and the stretch"
         lines.append(f"| {row.what} | {row.ratio_text()} | {target.goal} | {said} |")
-    lines += ["", f"{met} of {len(TARGETS)} are met, {len(by_key)} were measured."]
+    further = [row.met is True for row in session.rows if not row.key and row.goal is not None]
+    lines += ["", f"{met} of these {len(TARGETS)} are met, {len(by_key)} were measured."]
+    if further:
+        lines += [f"{sum(further)} of {len(further)} further goals in the tables below are met."]
     lines += ["", f"![How far each goal is met]({PICTURE})"]
     return "\n".join(lines)
 

@@ -48,7 +48,7 @@ def shape(directory: Path) -> dict[str, str]:
         "processor": _found(r"model name\s*:\s*(.*)", _text("/proc/cpuinfo"), platform.machine()),
         "processors": str(os.cpu_count() or "unknown"),
         "memory": memory,
-        "system": platform.platform(),
+        "system": _system(),
         "file system": _file_system(directory),
         "load when it began": " ".join(f"{load:.1f}" for load in os.getloadavg()),
     }
@@ -74,6 +74,13 @@ def versions(java_release: str) -> dict[str, str]:
     found["Java"] = _first_line(["java", "-version"])
     found["RocketMQ"] = java_release
     return found
+
+
+def _system() -> str:
+    """The system without the name of its build."""
+    release = platform.release().partition("-")[0]
+    library = " ".join(filter(None, platform.libc_ver()))
+    return ", ".join(filter(None, (f"{platform.system()} {release}", platform.machine(), library)))
 
 
 def _first_line(command: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ import pytest
 from benchmarks.contest import take_turns
 from benchmarks.document import Finding, Session, command_shown, write_document
 from benchmarks.goals import BY_KEY, TARGETS, row
+from benchmarks.machine import shape
 from benchmarks.plot import goals_plot
 from benchmarks.report import Goal, Row, table
 
@@ -27,7 +28,7 @@ def session(*rows: Row) -> Session:
 
 
 @pytest.mark.slow
-def test_everybody_runs_once_a_round_and_first_in_turn() -> None:
+def test_each_contestant_runs_once_a_round_and_first_in_turn() -> None:
     order: list[str] = []
 
     def contestant(name: str, seconds: float) -> float:
@@ -79,18 +80,29 @@ def test_the_page_says_what_is_met_missed_and_not_measured(tmp_path: Path) -> No
     page = tmp_path / "benchmarks.md"
     met = row("exclusive/lmdb", ("1 us", "2 us"), [2.0])
     missed = row("shared/lmdb", ("1 us", "2 us"), [0.5])
-    write_document(page, session(met, missed))
+    further = [Row("first frame", "1 s", "", [ratio], Goal(2, at_most=True)) for ratio in (1, 3, 4)]
+    write_document(page, session(met, missed, *further))
     text = page.read_text()
     assert "| single append, exclusive, vs lmdb | 2.00 x (2.00..2.00) | >= 1.2 | yes |" in text
     assert (
         "| single append, shared, vs lmdb | 0.50 x (0.50..0.50) | >= 0.8 (1.2) | MISSED |" in text
     )
     assert "| single append, shared, vs Redis | not measured |" in text
-    assert f"1 of {len(TARGETS)} are met, 2 were measured." in text
+    assert f"1 of these {len(TARGETS)} are met, 2 were measured." in text
+    assert "1 of 3 further goals in the tables below are met." in text
     assert "* batches vs Redis: redis is not installed" in text
     assert (page.parent / "pictures" / "benchmarks.svg").is_file()
     for line in text.splitlines():
         assert len(line) <= 100 or line.startswith("|")
+
+
+def test_the_page_names_the_system_without_its_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("platform.release", lambda: "6.18.44-private-v7")
+    system = shape(tmp_path)["system"]
+    assert "6.18.44, " in system
+    assert "private" not in system
 
 
 def test_the_picture_has_a_bar_on_the_right_side_of_the_line() -> None:
