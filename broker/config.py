@@ -40,7 +40,8 @@ class BrokerConfig(FrozenSettings):
     """Time between two rounds of questions (transactionCheckInterval)."""
 
     flush_delay_offset_interval_ms: int = 10_000
-    """How often progress of delayed delivery is written (flushDelayOffsetInterval)."""
+    """How often progress of delayed delivery is synced (flushDelayOffsetInterval); it is written
+    with each batch."""
     enable_schedule_async_deliver: bool = False
     """Whether delayed messages are stored while the next ones are read
     (enableScheduleAsyncDeliver)."""

@@ -1,7 +1,6 @@
 """Exit codes of the command line; a contract with scripts.
 
-``lag check`` alone speaks the language of monitoring plug-ins instead: 0 ok, 1 warning,
-2 critical, 3 unknown.
+Only ``lag check`` uses the codes of monitoring plug-ins: 0 ok, 1 warning, 2 critical, 3 unknown.
 """
 
 from typing import Final

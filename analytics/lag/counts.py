@@ -36,7 +36,7 @@ class Rates(NamedTuple):
     """What makes rates of counts, at one moment."""
 
     start: int
-    """The begin of the five minutes (ms)."""
+    """The beginning of the five minutes (ms)."""
     span_s: float | None
     """The length of their known part; see :class:`.trend.Trend`."""
     rate_in: Mapping[str, Mapping[int, float | None]]

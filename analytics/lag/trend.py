@@ -175,7 +175,7 @@ class Trend:
 
     def __init__(self, watched: Iterable[Span], now_ms: int) -> None:
         self.start = now_ms - RATE_WINDOW_MS
-        """The begin of the five minutes."""
+        """The beginning of the five minutes."""
         self.watched_since = next((begin for begin, end in watched if end >= self.start), None)
         """Since when it is known, also before the five minutes; None if it is not known."""
         self.known_from = (

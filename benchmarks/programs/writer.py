@@ -1,4 +1,4 @@
-"""Writes batches of 100 x 1 KiB on request; prints its begin and end (monotonic ns)."""
+"""Writes batches of 100 x 1 KiB on request; prints when it began and ended (monotonic ns)."""
 
 from __future__ import annotations
 

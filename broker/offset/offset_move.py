@@ -13,8 +13,9 @@ A death before step 4 ends leaves all queues as they were, or all of them moved.
 names the change that was in force before, and the file of offsets the one that is in force now: so
 the journal tells which moves were done, also after a kill between the two writes.
 
-    caller                               leaves out
-    rmqctl.offset.move                   nothing
+    caller (move_offsets_of_store,       leaves out
+    but the last one)
+    rmqctl.admin.offsets.move            nothing
     rmqctl.admin.store.offset_recovery   3: a file that cannot be read cannot take a commit; a
                                          commit of before the move does not count after it
     rmqctl.admin.groups.deletion         2: it has no file to keep

@@ -33,7 +33,7 @@ class BenchResult(NamedTuple):
     not_flushed: Annotated[int | None, OmitNull("sent messages whose sync was not confirmed")]
     pacing_us: Annotated[
         dict[str, Any] | None,
-        OmitNull("from when a send could begin to its begin: the load's own part of the latencies"),
+        OmitNull("from when a send could begin to its start: the load's own part of the latencies"),
     ]
     ack_us: Annotated[
         dict[str, Any] | None,

@@ -147,7 +147,7 @@ class ProgressLog:
     @classmethod
     def n_of_table(cls, data: bytes) -> tuple[int, str | None] | None:
         """Number and ``after`` of the table in a log's bytes, whose sum is not checked; None where
-        its begin has another form."""
+        its beginning has another form."""
         begin = data.find(_AT_VERSION, ENTRY_START, ENTRY_START + 100)
         if begin < 0:
             return None

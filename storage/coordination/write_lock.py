@@ -13,7 +13,7 @@ between puts (a biased lock):
 
 * while no process asks for it (see write_lock_idle.py), if puts are short; after a request it is
   not kept for a while;
-* after the process had to wait for it: for some milliseconds, though others ask.
+* after the process had to wait for it: for a turn (_TURN), though others ask.
 
 Some milliseconds without a put end both. Those that wait stand in a line (write_lock_line.py), and
 each release wakes the next one, which the releasing process lets go first. No process steals a lock

@@ -28,8 +28,9 @@ OURS: Final = "rmqctl"
 SNAPSHOT_MANIFEST: Final = "manifest.json"
 """What makes a folder a snapshot of a store, which is only read (storage.tools.snapshot)."""
 MEMBERS_FOLDER: Final = "members"
-SINK_FOLDER: Final = "sink"
 """Folder in it of the processes that have clients."""
+SINK_FOLDER: Final = "sink"
+"""Folder in it of what writes of Spark have begun or done."""
 
 OFFSET_NAME_DIGITS: Final = 20
 INDEX_NAME_DIGITS: Final = 17

@@ -286,7 +286,7 @@ class ScanBounds:
         return gaps_between_units(tails, start, log_end, self._log.file_size)
 
     def _trusted_end(self, tails: list[QueueTail], log_min: int) -> tuple[int, int | None]:
-        """End of the newest whole record that a unit points to, and its begin."""
+        """End of the newest whole record that a unit points to, and its beginning."""
         newest = []
         for number, tail in enumerate(tails):
             if tail.next_offset:

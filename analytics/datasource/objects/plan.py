@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 logger = logging.getLogger("rmqctl.datasource")
 _FIRST_BYTES: Final = 4096
-"""At the begin and after the end of a queue."""
+"""At the beginning and after the end of a queue."""
 _LONGEST: Final = (4 << 20) + (64 << 10)
 _AFTER_LOG: Final = 16 << 10
 
@@ -192,7 +192,7 @@ def _fetch_end(copy: StoreCopy, names: Sequence[str], last: list[tuple[int, int]
 def _fetch_log(copy: StoreCopy, newest: tuple[int, int]) -> None:
     """Fetch the newest record that a queue names, and what is after it: there the search for the
     end of the log begins. It would go from unit to unit as long as it found zeros. Of a store that
-    was not closed it looks at the begin of the last files, too."""
+    was not closed it looks at the beginning of the last files, too."""
     files = {offset: name for name in copy.infos if (offset := _log_offset(name)) is not None}
     offset, size = newest
     first = max((one for one in files if one <= offset), default=None)

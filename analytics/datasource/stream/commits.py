@@ -47,7 +47,7 @@ class ProgressWriter:
     def begin_new(self, stores: Sequence[StoreRef], begins: Mapping[str, Position]) -> None:
         """Check stores for a stream without a checkpoint, and note where it begins. Raises
         GroupProgressError if the group has progress in what is read, unless the stream goes on from
-        there. Spark asks for the begin more than once until the first batch is done."""
+        there. Spark asks for the beginning more than once until the first batch is done."""
         self._begins = dict(begins)
         if self._goes_on or self._written:
             return

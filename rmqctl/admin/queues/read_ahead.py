@@ -29,7 +29,7 @@ class _Fetch:
     def __init__(self, fetch: Callable[[], Fetched], offset: int) -> None:
         self.offset: Final = offset
         self._fetch = fetch
-        self._begun = threading.Lock()  # held from its begin on
+        self._begun = threading.Lock()  # held from its beginning on
         self._done = threading.Event()
         self._fetched: Fetched | None = None
         self._error: BaseException | None = None
