@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from benchmarks.contest import Contestant
 from benchmarks.ours import put_columns
@@ -17,12 +19,15 @@ from storage.store import MessageStore
 NAME = "sharing"
 _BATCH = 100
 _BODY = 1024
-_JUDGED = 4
+_GOALS = {2: 0.9, 4: 0.8, 8: 0.7}
+_BESIDE = 7
+_PUTS = 300
 
 
 def measure(run: Run) -> Iterator[Row]:
     yield _write_lock(run)
     yield from _writers(run)
+    yield from _paced_puts(run)
 
 
 def _write_lock(run: Run) -> Row:
@@ -63,7 +68,7 @@ def _writers(run: Run) -> Iterator[Row]:
             rates[name],
             rates["1"],
             times.ratios("1", name),
-            Goal(0.8) if number == _JUDGED else None,
+            Goal(_GOALS[number]),
             samples=times.of,
         )
 
@@ -77,25 +82,99 @@ def _processes(run: Run, number: int, batches: int) -> float:
     with run.folder() as folder:
         root: Path = folder / "store"
         MessageStore.create(root)
-        writers = [
-            subprocess.Popen(
-                [sys.executable, "-m", "benchmarks.programs.writer", str(root), str(batches)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-            )
-            for _ in range(number)
-        ]
-        for writer in writers:
-            assert writer.stdout is not None
-            writer.stdout.readline()  # it is ready
-        for writer in writers:
-            assert writer.stdin is not None
-            writer.stdin.write("go\n")
-            writer.stdin.flush()
+        writers = [_program("writer", str(root), str(batches)) for _ in range(number)]
+        _begin(writers)
         spans = []
         for writer in writers:
             output, _ = writer.communicate()
             spans.append([int(word) for word in output.split()])
         assert all(writer.returncode == 0 for writer in writers)
         return (max(end for _, end in spans) - min(start for start, _ in spans)) / 1e9
+
+
+def _paced_puts(run: Run) -> Iterator[Row]:
+    """A put each millisecond beside writers of batches; the limit is a process that puts nothing
+    and is woken as often, beside as many that only compute."""
+    puts, wakes = "a put", "a wake"
+    times = run.take_turns(
+        "a put beside seven writers",
+        {puts: lambda: _beside_writers(run), wakes: _beside_busy_processes},
+        new_processes=True,
+    )
+    late = {name: times.median(name) * 1e3 for name in times.of}
+    yield Row(
+        f"single put of 1 KiB beside {_BESIDE} writing processes, p99",
+        f"{late[puts]:.2f} ms",
+        "",
+        [seconds * 1e3 for seconds in times.of[puts]],
+        Goal(2, at_most=True),
+        unit="ms",
+        samples=times.of,
+    )
+    yield Row(
+        "... beside how late a process is woken among as many that compute, p99",
+        f"{late[puts]:.2f} ms",
+        f"{late[wakes]:.2f} ms",
+        times.ratios(puts, wakes),
+        samples=times.of,
+    )
+
+
+def _beside_writers(run: Run) -> float:
+    with run.folder() as folder:
+        root: Path = folder / "store"
+        MessageStore.create(root)
+        writers = [_program("writer", str(root), str(_UNTIL_KILLED)) for _ in range(_BESIDE)]
+        with _killed_at_end(writers):
+            paced = _program("paced_puts", str(root), str(_PUTS))
+            _begin([*writers, paced])
+            return _answer_us(paced)
+
+
+def _beside_busy_processes() -> float:
+    busy = [subprocess.Popen([sys.executable, "-c", _BUSY]) for _ in range(_BESIDE)]
+    with _killed_at_end(busy):
+        paced = _program("paced_puts", "-", str(_PUTS))
+        _begin([paced])
+        return _answer_us(paced)
+
+
+_BUSY = "while True: pass"
+_UNTIL_KILLED = 1_000_000_000
+
+
+def _program(name: str, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", f"benchmarks.programs.{name}", *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _begin(programs: list[subprocess.Popen[str]]) -> None:
+    """Wait until all are ready, then let them go."""
+    for program in programs:
+        assert program.stdout is not None
+        program.stdout.readline()
+    for program in programs:
+        assert program.stdin is not None
+        program.stdin.write("go\n")
+        program.stdin.flush()
+
+
+def _answer_us(program: subprocess.Popen[str]) -> float:
+    """Seconds; the program prints microseconds."""
+    output, _ = program.communicate()
+    assert program.returncode == 0
+    return int(output) / 1e6
+
+
+@contextmanager
+def _killed_at_end(programs: Sequence[subprocess.Popen[Any]]) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        for program in programs:
+            program.kill()
+            program.wait()

@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks.console_store import Size, mover
 from broker.embedded.broker import EmbeddedBroker
-from rmqctl.__main__ import OBJECTS_BETWEEN_COLLECTIONS
+from rmqctl.console.cycle_search import FullSearch, only_new_objects
 from rmqctl.console.looks.look import Place, Source
 from rmqctl.console.painting import Painter
 from rmqctl.console.panes import Pane
@@ -42,7 +42,6 @@ def anonymous_mib() -> float:
 
 def main() -> None:
     """Look and draw."""
-    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
     root = Path(sys.argv[1])
     size = Size(*map(int, sys.argv[2:5]))
     looks, share, every = int(sys.argv[5]), float(sys.argv[6]), int(sys.argv[7])
@@ -53,7 +52,12 @@ def main() -> None:
     memory: dict[str, Any] = {}
     looked, drawn, mib = [], [], []
     rows: list[Any] = []
-    with EmbeddedBroker.open(root, read_only=True) as broker, mover(root, size) as others:
+    full_search = FullSearch()
+    with (
+        EmbeddedBroker.open(root, read_only=True) as broker,
+        mover(root, size) as others,
+        only_new_objects(),
+    ):
         begun = now_ms() + _LATER_MS
         for number in range(looks):
             if number and not number % every:
@@ -61,6 +65,7 @@ def main() -> None:
             source = Source(broker, begun + 2_000 * number, lambda sentence: None, memory)
             start = thread_time()
             rows = list(pane.look.read(source, place))
+            full_search.after_look()
             looked.append(thread_time() - start)
             asked = Asked(pane.look, place, everything=False, number=number)
             start = thread_time()

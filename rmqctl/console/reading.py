@@ -9,6 +9,7 @@ from datetime import tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
+from .cycle_search import FullSearch
 from .faults import sentence_of
 from .looks.look import LAG_HISTORY, Look, Place, Progress, Source
 from .opened import OpenedStore
@@ -157,6 +158,7 @@ class Reader:
 
     def _run(self) -> None:
         self._store.take_warnings()
+        full_search = FullSearch()
         while True:
             with self._changed:
                 while not self._asked and not self._calls and not self._ends:
@@ -170,6 +172,7 @@ class Reader:
                 self._called(*call)
             if asked is not None:
                 self._look(asked)
+                full_search.after_look()
                 with self._changed:
                     self._running = None
                     self._stopped.discard(asked.number)

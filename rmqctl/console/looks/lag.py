@@ -1,7 +1,6 @@
 """The lag of groups as looks share it: one reading for the looks of one moment, and its history."""
 
 import gc
-import sys
 from collections.abc import Iterable, Sequence
 from itertools import compress
 from operator import ne
@@ -14,6 +13,7 @@ from rmqctl.admin import lag
 from rmqctl.admin.lag.backlog_rows import RiskRow
 from rmqctl.admin.lag.rows import LagRow
 from rmqctl.cli.gc_tuning import no_search_for_cycles
+from rmqctl.console.cycle_search import MANY_NEW
 from rmqctl.console.looks.history import NO_LOOK, SLOTS, STEP_MS, Key, LagHistory, added
 from storage.configs.offset_samples import OffsetSamples
 from storage.retention import rules_of
@@ -23,12 +23,6 @@ from .look import LAG_HISTORY, Look, Place, Source
 if TYPE_CHECKING:
     from analytics.lag.lag_snapshot import GroupLag, LagSnapshot
 
-_FIRST_LOOKS: Final = (1, 3)
-"""The first look, and the second one that read a change: what they made stays for the most part."""
-_MANY_NEW: Final = 20_000
-"""Objects that are searched for cycles in a few milliseconds."""
-_SEARCH_EVERY: Final = 1_000
-_MORE: Final = 1.5
 _SHARED_MS: Final = 500
 """Looks that begin within this time share one reading."""
 RISK_WITHIN_MS: Final = 86_400_000
@@ -76,38 +70,17 @@ class _Watched:
         before others came or went, once the trends have been added up."""
         self._summed: Sequence[Key] | None = None
         """The groups and topics whose trends have been added up."""
-        self._looks = 0
-        self._spared = 0
-        """Blocks of memory after the first looks."""
 
     def look(self, source: Source) -> "LagSnapshot":
         """The lag now, or that of a moment ago."""
         seen = self.seen
         if seen is None or not 0 <= source.now_ms - seen.as_of < _SHARED_MS:
             with no_search_for_cycles():
-                many_new = gc.get_count()[0] > _MANY_NEW
-                if self._looks and many_new:
-                    gc.collect()
                 seen = self.seen = self.watcher.look(source.now_ms)
                 self._keep(source, seen)
-                self._looks += 1
-                self._spare_what_stays(many_new=many_new)
+                if gc.get_count()[0] > MANY_NEW:
+                    gc.freeze()  # most of it stays, and a look makes no cycles
         return seen
-
-    def _spare_what_stays(self, *, many_new: bool) -> None:
-        """Search nothing for cycles that is there now, if it is much: most of it stays, a look
-        makes none, and a search takes as long as a look, in which no key is answered. All is
-        searched where there is much more of it than before."""
-        is_first = self._looks in _FIRST_LOOKS
-        if is_first or many_new or gc.get_count()[0] > _MANY_NEW:
-            gc.freeze()
-        if not self._looks % _SEARCH_EVERY and sys.getallocatedblocks() > _MORE * self._spared:
-            gc.unfreeze()
-            gc.collect()
-            gc.freeze()
-            is_first = True
-        if is_first:
-            self._spared = sys.getallocatedblocks()  # the frozen objects are counted one by one
 
     def _keep(self, source: Source, seen: "LagSnapshot") -> None:
         """Keep the lag of a look; of a new group, what the samples of the store have first.

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from rmqctl.console.cycle_search import only_new_objects
 from rmqctl.console.driver import run
 from rmqctl.console.faults import threads_fail, tracebacks_at_end
 from rmqctl.console.guard import Guard
@@ -58,6 +59,6 @@ def run_console(
 
     keep_warnings()
     traced = tracebacks_at_end() if cli.given.get("debug") else contextlib.nullcontext()
-    with traced, threads_fail(app.fail_from_thread), short_turns():
+    with traced, threads_fail(app.fail_from_thread), short_turns(), only_new_objects():
         code = run(app, guard, Painter(theme, ascii_only=in_ascii), mouse=mouse, at_end=end)
     return code if isinstance(code, int) else 0
