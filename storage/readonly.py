@@ -174,9 +174,8 @@ class StoreView(StoreConfigs):
         if scan is not None and scan.may_lack(topic, queue_id, stored_end):
             found = scan.next_offset(topic, queue_id)
             text = (
-                f"{self.root}: queue {queue_id} of {topic} ended at {stored_end}, its files "
-                f"and the log tell of {found}; the others are not shown, "
-                "'rmqctl store fsck' says more"
+                f"{self.root}: queue {queue_id} of {topic} ended at {stored_end}, and its files "
+                f"and the log have messages up to {found}; 'rmqctl store fsck' shows more"
             )
             warnings.warn(text, IncompleteStoreWarning, stacklevel=2)
 

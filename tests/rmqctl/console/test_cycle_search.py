@@ -39,7 +39,7 @@ def test_an_object_is_searched_once_at_most() -> None:
     try:
         with only_new_objects():
             seen.clear()
-            kept = [[] for _ in range(40 * MANY_NEW)]
+            kept: list[list[int]] = [[] for _ in range(40 * MANY_NEW)]
             found = [*seen]
     finally:
         gc.callbacks.remove(note)
@@ -54,7 +54,7 @@ def test_cycles_of_new_objects_are_freed() -> None:
         node = Node()
         gone = weakref.ref(node)
         del node
-        kept = [[] for _ in range(2 * MANY_NEW)]
+        kept: list[list[int]] = [[] for _ in range(2 * MANY_NEW)]
     assert gone() is None
     assert kept
 
