@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks.console_store import Size, mover
 from broker.embedded.broker import EmbeddedBroker
-from rmqctl.console.cycle_search import FullSearch, only_new_objects
+from rmqctl.console.looks.cycle_search import FullSearch, only_new_objects
 from rmqctl.console.looks.look import Place, Source
 from rmqctl.console.painting import Painter
 from rmqctl.console.panes import Pane

@@ -9,8 +9,8 @@ from datetime import tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from .cycle_search import FullSearch
 from .faults import sentence_of
+from .looks.cycle_search import FullSearch
 from .looks.look import LAG_HISTORY, Look, Place, Progress, Source
 from .opened import OpenedStore
 

@@ -13,11 +13,11 @@ from rmqctl.admin import lag
 from rmqctl.admin.lag.backlog_rows import RiskRow
 from rmqctl.admin.lag.rows import LagRow
 from rmqctl.cli.gc_tuning import no_search_for_cycles
-from rmqctl.console.cycle_search import MANY_NEW
 from rmqctl.console.looks.history import NO_LOOK, SLOTS, STEP_MS, Key, LagHistory, added
 from storage.configs.offset_samples import OffsetSamples
 from storage.retention import rules_of
 
+from .cycle_search import MANY_NEW
 from .look import LAG_HISTORY, Look, Place, Source
 
 if TYPE_CHECKING:

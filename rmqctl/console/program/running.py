@@ -5,10 +5,10 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from rmqctl.console.cycle_search import only_new_objects
 from rmqctl.console.driver import run
 from rmqctl.console.faults import threads_fail, tracebacks_at_end
 from rmqctl.console.guard import Guard
+from rmqctl.console.looks.cycle_search import only_new_objects
 from rmqctl.console.looks.look import Place
 from rmqctl.console.opened import keep_warnings
 from rmqctl.console.painting import Painter

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from rmqctl.console import cycle_search
-from rmqctl.console.cycle_search import MANY_NEW, FullSearch, only_new_objects
+from rmqctl.console.looks import cycle_search
+from rmqctl.console.looks.cycle_search import MANY_NEW, FullSearch, only_new_objects
 
 
 class Node:
