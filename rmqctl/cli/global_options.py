@@ -90,6 +90,10 @@ SPECS: Final = (
 NAMES: Final = frozenset(spec.names[-1][2:].replace("-", "_") for spec in SPECS)
 """The names of the options in :class:`rmqctl.cli.context.Cli`."""
 
+ROW_OPTIONS: Final = ("columns", "where", "sort", "limit")
+"""Those that say which rows are printed, and what of them. A format is none: a script may name it
+for all of its calls."""
+
 
 def is_everywhere(parameter: Any) -> bool:
     """Whether a parameter is a global option, and not a command's own option of the same name."""

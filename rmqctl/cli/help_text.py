@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from typer.core import TyperOption
 
-from .global_options import SPECS, Scope, is_everywhere
+from .global_options import SPECS, Scope, Spec, is_everywhere
 from .marks import Changes
 from .names_both_ways import NameOption
 from .root_help import definitions, filled, wrapped
@@ -108,7 +108,7 @@ def whole(ctx: Any, command: Any, width: int) -> list[str]:
     for title, parameters in (("Arguments", _arguments(command)), ("Options", own)):
         if records := _records(ctx, parameters):
             lines += ["", f"{title}:", *definitions(records, width)]
-    names = " ".join("/".join(spec.names) for spec in SPECS if _matters(command, spec.scope))
+    names = " ".join("/".join(spec.names) for spec in SPECS if _has_effect(command, spec))
     lines += ["", "Global options (see rmqctl --help --all):"]
     return [*lines, *filled(f"{names} -h/--help", width, _INDENT)]
 
@@ -157,12 +157,12 @@ def _most_used(command: Any) -> list[Any]:
     """The options of a screen: own ones first, then the global ones."""
     names = command.most_used
     own, everywhere = [], []
-    scopes = {spec.names[-1]: spec.scope for spec in SPECS}
+    with_effect = {spec.names[-1] for spec in SPECS if _has_effect(command, spec)}
     for option in _options(command):
         long = {name for name in option.opts if name.startswith("--")}
         if is_everywhere(option):
             (name,) = long
-            if name in (names or ()) or (name in _ALWAYS and _matters(command, scopes[name])):
+            if name in (names or ()) or (name in _ALWAYS and name in with_effect):
                 everywhere.append(option)
         elif isinstance(option, NameOption):
             continue  # beside its argument
@@ -173,11 +173,13 @@ def _most_used(command: Any) -> list[Any]:
     return own + everywhere
 
 
-def _matters(command: Any, scope: Scope) -> bool:
-    """Whether global options of a scope have an effect on a command."""
+def _has_effect(command: Any, spec: Spec) -> bool:
+    """Whether a global option has an effect on a command."""
     if command.passes_options:
         return True
-    match scope:
+    if spec.names[-1].removeprefix("--").replace("-", "_") in command.refused:
+        return False
+    match spec.scope:
         case Scope.STORE:
             return bool(command.uses_store)
         case Scope.ROWS:

@@ -14,7 +14,7 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command as build_command
 
 from .exclusions import check_exclusions
-from .global_options import global_options, is_everywhere, options_of
+from .global_options import ROW_OPTIONS, global_options, is_everywhere, options_of
 from .marks import Changes
 from .names_both_ways import accept_both, name_options
 from .tree import ABOUT, MOST_COLUMNS, TREE, CommandGroup, CommandRef
@@ -41,6 +41,8 @@ class Command(TyperCommand):
     """How the command changes something; None if it only reads."""
     most_used: tuple[str, ...] | None = None
     """Long names of the options that its help shows without ``--all``; None: all own ones."""
+    refused: Mapping[str, str] = {}
+    """Names of global options that the command cannot take, and why."""
     uses_store: bool = True
     """Whether ``--store`` has an effect."""
     many_stores: bool = False
@@ -87,6 +89,8 @@ class Command(TyperCommand):
         ctx.obj.uses_store = self.uses_store
         ctx.obj.named = {name: value for name in _NAMED if (value := ctx.params.get(name))}
         ctx.obj.begin(ctx.command_path, many_stores=self.many_stores)
+        for name, why in self.refused.items():
+            ctx.obj.check_not_given((name,), why)
         if self.row_types and not self._sees_to_its_view(ctx):
             ctx.obj.check_view(*self.row_types)
         return super().invoke(ctx)
@@ -235,10 +239,17 @@ def build(name: str, entry: CommandRef | CommandGroup) -> TyperGroup | Command:
     command.failure_code = getattr(function, "failure_code", None)
     command.changes = getattr(function, "changes", None)
     command.most_used = getattr(function, "most_used", None)
+    command.refused = getattr(function, "refused", _refused_without_rows(command))
     command.uses_store = getattr(function, "uses_store", True)
     command.many_stores = getattr(function, "many_stores", False)
     command.add(options_of(getattr(function, "more_options", ())))
     return command
+
+
+def _refused_without_rows(command: Command) -> Mapping[str, str]:
+    if command.row_types or command.passes_options:
+        return {}
+    return dict.fromkeys(ROW_OPTIONS, "is for rows, and this command prints none")
 
 
 def take_options(cli: Any, words: Sequence[str]) -> None:

@@ -41,6 +41,26 @@ def most_used(*options: str) -> Callable[[F], F]:
     return mark
 
 
+def refuses(*names: str, because: str) -> Callable[[F], F]:
+    """Mark a command function that cannot take these global options, by their names in Cli.given.
+
+    The error has the option before ``because``. One without rows refuses all options of rows.
+    """
+
+    def mark(function: F) -> F:
+        before = getattr(function, "refused", {})
+        function.refused = {**before, **dict.fromkeys(names, because)}  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+def takes_row_options(function: F) -> F:
+    """Mark a command function that prints no rows, and has an effect for the options of rows."""
+    function.refused = {}  # type: ignore[attr-defined]
+    return function
+
+
 def uses_no_store(function: F) -> F:
     """Mark a command function for which ``--store`` has no effect."""
     function.uses_store = False  # type: ignore[attr-defined]

@@ -40,7 +40,7 @@ def cheat(
         hint = f", did you mean {near[0]!r}?" if near else ""
         raise NotFound(f"there is no sheet {sheet!r}{hint} (sheets: {', '.join(SHEETS)})")
     chosen = SHEETS if sheet is None else {sheet: SHEETS[sheet]}
-    if cli.setting("output") is not None or cli.view.where or cli.view.columns:
+    if cli.setting("output") is not None or cli.view.is_shaped:
         cli.rows(CheatRow, _rows(chosen))
     elif sheet is None:
         width = max(map(len, SHEETS))

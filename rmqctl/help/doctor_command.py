@@ -47,7 +47,7 @@ def doctor(
     rows = list(checks(cli))
     if target is not None:
         _make_bundle(cli, target, rows, redact=not no_redact)
-    if cli.setting("output") is None and not cli.view.where and not cli.view.columns:
+    if cli.setting("output") is None and not cli.view.is_shaped:
         _tell(cli, rows)
     else:
         cli.rows(CheckRow, rows)

@@ -62,6 +62,11 @@ class View(NamedTuple):
     """Says on stderr that there are no rows; its argument: whether ``where`` excluded some."""
 
     @property
+    def is_shaped(self) -> bool:
+        """Whether an option says which rows or fields are shown, or in which order."""
+        return bool(self.columns or self.sort or self.where) or self.limit is not None
+
+    @property
     def picks(self) -> bool:
         """Whether rows are filtered after the command built them: ``limit`` counts those only."""
         return bool(self.where or self.sort)

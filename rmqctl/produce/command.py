@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from rmqctl.cli.context import Cli, context_of, prints
-from rmqctl.cli.marks import Changes, changes, most_used
+from rmqctl.cli.marks import Changes, changes, most_used, refuses
 from rmqctl.errors import NotFound, UsageProblem
 
 from .rows import SentRow
@@ -24,6 +24,8 @@ _INPUTS = ("text", "jsonl", "csv", "hex")
 
 @prints(SentRow)
 @changes(Changes.RUNS)
+@refuses("limit", because="is for rows; --count ends after N messages")
+@refuses("where", because="is for rows; produce sends all of its input")
 @most_used("--key", "--tag", "--property", "--delay", "--input", "--template")
 def produce(
     ctx: typer.Context,
@@ -158,8 +160,6 @@ def produce(
     cli = context_of(ctx)
     if cli.flag("dry_run"):
         raise UsageProblem("produce has no dry run")
-    cli.check_not_given(("limit",), "is for rows; --count ends after N messages")
-    cli.check_not_given(("where",), "is for rows; produce sends all of its input")
     from rmqctl.cli.opening import open_for_writing
     from rmqctl.parse.durations import parse_rate
     from rmqctl.parse.lists import parse_delimiter

@@ -6,10 +6,12 @@ from typing import Annotated
 import typer
 
 from rmqctl.cli.context import context_of, takes_many_stores
+from rmqctl.cli.marks import takes_row_options
 from rmqctl.errors import Refused, UsageProblem
 
 
 @takes_many_stores
+@takes_row_options
 def console(
     ctx: typer.Context,
     words: Annotated[

@@ -10,7 +10,7 @@ import typer
 from rmqctl.admin.lag.check_rows import CheckResult, Verdict
 from rmqctl.cli.context import Cli, context_of, fails_with, prints
 from rmqctl.cli.gc_tuning import no_search_for_cycles
-from rmqctl.cli.marks import most_used
+from rmqctl.cli.marks import most_used, refuses
 from rmqctl.cli.opening import open_for_reading
 from rmqctl.errors import CliError, UsageProblem
 from rmqctl.lag.options import Groups, IncludeRetry, Topics
@@ -30,6 +30,11 @@ class CheckFormat(StrEnum):
 
 @fails_with(Verdict.UNKNOWN.code)
 @prints(CheckResult)
+@refuses(  # a verdict about some groups would be taken for one about all of them
+    *("where", "limit", "sort"),
+    because="is for rows, and lag check judges all of them; select groups or topics with -g or -t; "
+    "--crit-lag and --crit-age are limits",
+)
 @most_used("--topic", "--warn-lag", "--crit-lag", "--warn-age", "--crit-age", "--output")
 def check(
     ctx: typer.Context,
@@ -90,12 +95,12 @@ def check(
     if form is CheckFormat.HELP:
         cli.given["output"] = form.value
         cli.explain_fields(ctx.command)
-    # A verdict about some groups would be taken for one about all of them.
-    cli.check_not_given(
-        ("where", "limit", "sort"),
-        "is for rows, and lag check judges all of them; select groups or topics with -g or -t; "
-        "--crit-lag and --crit-age are limits",
-    )
+    if form is CheckFormat.JSON:
+        cli.check_view(CheckResult)
+    else:
+        cli.check_not_given(
+            ("columns",), f"is for the object of -o json, and -o {form} has no fields"
+        )
     from broker.errors import InvalidNameError
     from rmqctl.admin.lag.limits import Limits
     from rmqctl.parse.durations import parse_duration

@@ -9,7 +9,7 @@ import typer
 
 from rmqctl.cli.context import Cli, context_of, prints
 from rmqctl.cli.filter_options import filters_messages
-from rmqctl.cli.marks import Changes, changes, most_used
+from rmqctl.cli.marks import Changes, changes, most_used, refuses
 from rmqctl.cli.opening import view_of
 from rmqctl.errors import PartlyDone, UsageProblem
 from rmqctl.output.message_rows import MessageRow
@@ -147,6 +147,10 @@ def _export(
 
 @prints(SentRow)
 @changes(Changes.RUNS)
+@refuses(
+    *("where", "limit"),
+    because="is for rows; message import stores the whole file: filter when you export",
+)
 @most_used("--as", "--map-topic", "--keep-times", "--skip-invalid")
 def import_messages(
     ctx: typer.Context,
@@ -227,10 +231,6 @@ def import_messages(
     cli = context_of(ctx)
     if cli.flag("dry_run"):
         raise UsageProblem("message import has no dry run")
-    cli.check_not_given(
-        ("where", "limit"),
-        "is for rows; message import stores the whole file: filter when you export",
-    )
     form = form_of(form, file)
     if file != STDIN:
         check_file(file)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rmqctl.cli.context import Cli, context_of, prints
+from rmqctl.cli.global_options import ROW_OPTIONS
 from rmqctl.cli.opening import open_for_reading
 from rmqctl.errors import UsageProblem
 from rmqctl.exit_codes import DAMAGED, DONE
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 _OBJECTS = (Format.JSON, Format.YAML)
 _MOST_IN_ONE_OBJECT = 100_000
+_DOCUMENT = (Format.JSON, Format.JSONL, Format.YAML)
+"""The formats of files of JSON. A file of text is printed as it is, whatever the format."""
 
 
 @prints(
@@ -115,14 +118,19 @@ def _known_fields(cli: Cli, piece: RecordDump) -> tuple[str, ...]:
 def _dump_file(cli: Cli, file: DumpFile) -> None:
     from . import small_files
 
+    _check_form(cli, file)
     match file.kind:
         case FileKind.CHECKPOINT:
             cli.one(small_files.checkpoint(file.path))
         case FileKind.JSON:
             _print_document(cli, small_files.document(file.path))
         case FileKind.LINES:
-            for entry in small_files.journal_lines(file.path):
-                cli.out.write(as_json(entry) + "\n")
+            entries = small_files.journal_lines(file.path)
+            if "output" in cli.given and cli.view.format in _OBJECTS:
+                _print_document(cli, list(entries))
+            else:
+                for entry in entries:
+                    cli.out.write(as_json(entry) + "\n")
         case FileKind.TEXT:
             data = read_bounded(file.path)
             cli.out.write_bytes(bytes_for_terminal(data) if cli.view.terminal else data)
@@ -134,6 +142,17 @@ def _dump_file(cli: Cli, file: DumpFile) -> None:
                 cli.say(f"{file.path} is empty")
             else:
                 _dump_mapped(cli, file, mapped)
+
+
+def _check_form(cli: Cli, file: DumpFile) -> None:
+    """Refuse what a file without rows cannot be given in; a format of the settings is ignored."""
+    if file.kind not in (FileKind.JSON, FileKind.LINES, FileKind.TEXT):
+        return
+    why = f"is for rows, and {file.path} has none ({file.kind})"
+    cli.check_not_given(ROW_OPTIONS, why)
+    is_text = file.kind is FileKind.TEXT
+    if "output" in cli.given and not is_text and cli.view.format not in _DOCUMENT:
+        raise UsageProblem(f"--output {cli.view.format} {why}: take {', '.join(_DOCUMENT)}")
 
 
 def _dump_mapped(cli: Cli, file: DumpFile, mapped: "ReadMap") -> None:

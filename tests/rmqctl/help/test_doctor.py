@@ -42,6 +42,17 @@ def test_people_get_a_line_each_with_the_advice_below(own_home):
     assert run("doctor", "--where", "check = python").lines[0] == "check\tstatus\tfound\tadvice"
 
 
+@pytest.mark.parametrize("command", [("doctor",), ("cheat",), ("cheat", "reset")], ids=" ".join)
+def test_options_of_rows_have_their_effect(store, command):
+    head, *rest = run(*command, "--limit", "1").lines
+    assert (len(head.split("\t")) > 1, len(rest)) == (True, 1)
+    name = head.split("\t")[0]
+    sorted_rows = run(*command, f"--sort=-{name}").lines[1:]
+    values = [line.split("\t")[0] for line in sorted_rows]
+    assert values == sorted(values, reverse=True)
+    assert len(values) > 1
+
+
 def test_nothing_is_changed_by_looking(store):
     def facts():
         return {

@@ -65,7 +65,18 @@ def test_a_verdict_is_about_all_rows_so_none_can_be_left_out(end, option, value,
     assert "-g or -t" in result.err
 
 
+@pytest.mark.parametrize("options", [(), ("-o", "prometheus")], ids=" ".join)
+@pytest.mark.parametrize("column", ["nosuch", "verdict"])
+def test_a_text_for_monitors_has_no_columns(end, options, column):
+    result = run("lag", "check", *options, "--columns", column)
+    assert (result.code, result.out) == (3, "")
+    assert "--columns is for the object of -o json" in result.err
+
+
 def test_columns_of_the_json_object_can_be_chosen(end):
+    unknown = run("lag", "check", "-o", "json", "--columns", "nosuch")
+    assert (unknown.code, unknown.out) == (3, "")
+    assert "nosuch" in unknown.err
     result = run("lag", "check", "-o", "json", "--crit-lag", 0, "--columns", "verdict")
     assert (result.code, result.json()) == (2, {"verdict": "CRITICAL"})
 

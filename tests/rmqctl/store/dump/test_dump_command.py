@@ -3,6 +3,7 @@ import os
 import shutil
 
 import pytest
+import yaml
 
 from storage.config import SMALL_STORE
 from storage.store import MessageStore
@@ -270,3 +271,33 @@ def test_a_list_of_queues_that_cannot_be_one_is_not_read(sent, tmp_path, how):
     result = run("store", "dump", path)
     assert (result.code, result.out) == (4, "")
     assert str(path) in result.err
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv", "table", "wide", "plain", "md"])
+def test_a_file_of_json_has_no_rows(sent, form):
+    result = run("store", "dump", "config/topics.json", "-o", form)
+    assert (result.code, result.out) == (2, "")
+    assert f"--output {form} is for rows" in result.err
+    assert "take json, jsonl, yaml" in result.err
+    assert "topicConfigTable" in run("store", "dump", "config/topics.json").out
+    by_setting = run("store", "dump", "config/topics.json", env={"RMQCTL_OUTPUT": form})
+    assert "topicConfigTable" in by_setting.json(), "a setting is for other files"
+
+
+@pytest.mark.parametrize(
+    "option", [("--where", "problem != null"), ("--columns", "problem"), ("--limit", "1")]
+)
+@pytest.mark.parametrize("file", ["config/topics.json", "rmqctl/offsets.log", "lock"])
+def test_a_file_without_rows_takes_no_option_of_rows(sent, file, option):
+    run("consume", "t", "-g", "g", "-e")
+    result = run("store", "dump", file, *option)
+    assert (result.code, result.out) == (2, "")
+    assert f"{option[0]} is for rows, and {sent / file} has none" in result.err
+
+
+def test_lines_of_json_are_given_in_the_form_that_was_asked_for(sent):
+    run("consume", "t", "-g", "g", "-e")
+    lines = [json.loads(line) for line in run("store", "dump", "rmqctl/offsets.log").lines]
+    assert run("store", "dump", "rmqctl/offsets.log", "-o", "json").json() == lines
+    assert yaml.safe_load(run("store", "dump", "rmqctl/offsets.log", "-o", "yaml").out) == lines
+    assert run("store", "dump", "rmqctl/offsets.log", "-o", "csv").code == 2
