@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from analytics.lag.queue_position import QueuePosition, oldest_unread_timestamp, unread_bytes
+from analytics.lag.totals import is_unknown
 from rmqctl.parse.durations import format_duration, format_size
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE
 
@@ -70,11 +71,13 @@ def _new(step: Step) -> QueuePosition:
 
 
 def _lags(steps: Sequence[Step]) -> str:
-    """The lag of all queues, before and after; queues without any are not part of it."""
+    """The lag of all queues, before and after; what is known in part is never 0."""
     sums = []
     for of in (_old, _new):
-        known = [lag for step in steps if (lag := of(step).lag) is not None]
-        sums.append(f"{sum(known):,}" if known else "unknown")
+        places = [of(step) for step in steps]
+        least = "at least " if any(map(is_unknown, places)) else ""
+        total = sum(place.lag or 0 for place in places)
+        sums.append("unknown" if least and not total else f"{least}{total:,}")
     return f"lag {sums[0]} -> {sums[1]}"
 
 
@@ -82,14 +85,19 @@ def _age(
     view: "StoreView", steps: Sequence[Step], now_ms: int, of: Callable[[Step], QueuePosition]
 ) -> str:
     """How long ago the oldest message was stored that is unread in any of the queues."""
-    found = [
-        oldest_unread_timestamp(
-            view, step.position.queue.topic, step.position.queue.queue_id, of(step)
-        )
-        for step in steps
-    ]
-    stored = [timestamp for timestamp in found if timestamp is not None]
-    return format_duration(max(0, now_ms - min(stored))) if stored else "none"
+    found = []
+    is_partly_known = False
+    for step in steps:
+        queue, place = step.position.queue, of(step)
+        stored = oldest_unread_timestamp(view, queue.topic, queue.queue_id, place)
+        if stored is not None:
+            found.append(stored)
+        elif is_unknown(place) or place.first_unread is not None:
+            is_partly_known = True
+    if not found:
+        return "unknown" if is_partly_known else "none"
+    least = "at least " if is_partly_known else ""
+    return f"{least}{format_duration(max(0, now_ms - min(found)))}"
 
 
 def _moved(

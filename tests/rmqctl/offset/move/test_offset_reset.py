@@ -148,7 +148,9 @@ def test_the_plan_tells_what_it_would_mean(orders):
     assert moment.startswith(f"--to-datetime '{TIME}' is 2026-01-01T0")
     assert store.startswith("store /")
     assert first.startswith("2 queues: 1 back, 1 message (")
-    days = re.search(r"; 1 begin; lag 5 -> 7; oldest unread (\d+)d.* -> (\d+)d", first)
+    days = re.search(
+        r"; 1 begin; lag at least 5 -> 7; oldest unread at least (\d+)d.* -> (\d+)d", first
+    )
     assert days, first
     assert days[1] == days[2]
     assert "read again, by tag: a 1" in result.err
@@ -159,7 +161,22 @@ def test_a_short_preview_looks_at_no_messages(orders):
     [row, _] = reset("--to-earliest", "--preview", "short", "-o", "json").json()
     assert (row["new_offset"], row["bytes"], row["lands_on_msg_id"]) == (0, None, None)
     said = reset("--to-earliest", "--preview", "short").err.splitlines()[1]
-    assert said == "2 queues: 1 back, 5 messages read again; 1 begin; lag 5 -> 15"
+    assert said == "2 queues: 1 back, 5 messages read again; 1 begin; lag at least 5 -> 15"
+
+
+def test_a_lag_that_is_known_in_part_is_never_0(orders):
+    with EmbeddedBroker.open(orders) as broker:
+        beyond = [OffsetCommit("orders", 0, 10), OffsetCommit("orders", 1, 9)]
+        broker.update_consumer_offsets("g", beyond)
+    said = reset("--to-earliest", "--preview", "short", "-n").err
+    assert "lag unknown -> 15" in said
+    assert re.search(
+        "lag unknown -> 15; oldest unread unknown -> [0-9]+d", reset("--to-earliest").err
+    )
+    one = ("offset", "reset", "-g", "g", "-t", "orders:0", "--to-offset", "4", "-y")
+    assert run(*one).code == 0
+    said = reset("--to-offset", "9", "--no-clamp", "--preview", "short", "-n").err
+    assert "lag at least 6 -> " in said
 
 
 @pytest.mark.parametrize(
