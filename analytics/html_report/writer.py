@@ -12,7 +12,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any, Final
 
-from analytics.report.report import AGES_MS
+from analytics.report.report import AGES_MS, has_unknown_lag
 
 ROWS_AT_MOST: Final = 20_000
 """Of minutes, and of hours: some 2 MB, which a browser opens at once."""
@@ -73,7 +73,7 @@ def page(
     parts = {
         "TITLE": escape(f"Lag report, {_moment(document['as_of'])}"),
         "HEADLINE": escape(_headline(document, is_whole=top is None)),
-        "SUMMARY": escape(_summary(document["totals"])),
+        "SUMMARY": escape(_summary(document, is_whole=top is None)),
         "STYLE": style,
         "STYLE-HASH": _hash(style),
         "SCRIPT": script,
@@ -145,8 +145,7 @@ def _headline(document: Mapping[str, Any], *, is_whole: bool) -> str:
 def _has_unknown_age(queue: Mapping[str, Any]) -> bool:
     """Whether a queue may have unread messages that are older than what is known."""
     if queue["lag"] is None:
-        is_empty = queue["min_offset"] == queue["max_offset"]
-        return not (queue["committed_offset"] is None and is_empty)
+        return has_unknown_lag(queue)
     return bool(queue["lag"]) and queue["oldest_unread_timestamp"] is None
 
 
@@ -163,8 +162,13 @@ def _duration(ms: int) -> str:
     return " ".join(parts[:2])
 
 
-def _summary(totals: Mapping[str, Any]) -> str:
-    lag = "an unknown number of" if totals["lag"] is None else f"{totals['lag']:,}"
+def _summary(document: Mapping[str, Any], *, is_whole: bool) -> str:
+    totals = document["totals"]
+    some_unknown = totals["unknown_queues"] > 0 and (
+        not is_whole or any(map(has_unknown_lag, document["queues"]))
+    )
+    least = "at least " if some_unknown else ""
+    lag = "an unknown number of" if totals["lag"] is None else f"{least}{totals['lag']:,}"
     groups, topics, stores = (
         f"{totals[name]:,} {name if totals[name] != 1 else name[:-1]}"
         for name in ("groups", "topics", "stores")

@@ -32,6 +32,26 @@ def unknown_ages(queues: Sequence[QueueLag]) -> list[str]:
     return [f"the oldest unread message of {_named(unread, lambda _: '')} cannot be read"]
 
 
+def unknown_risks(queues: Sequence[QueueLag]) -> list[str]:
+    """Name the queues of which it is unknown when the oldest unread message may be deleted, though
+    the lag is known."""
+    unread = [queue for queue in queues if is_unknown_risk(queue)]
+    if not unread:
+        return []
+    of = _named(unread, lambda _: "")
+    return [f"it is unknown when the oldest unread message of {of} may be deleted"]
+
+
+def is_unknown_risk(queue: QueueLag) -> bool:
+    """Whether something is unread, and neither its record nor its place in the log is known."""
+    return (
+        queue.unread.first_unread is not None
+        and queue.unread.lag is not None
+        and queue.oldest_unread_timestamp is None
+        and queue.risk_timestamp is None
+    )
+
+
 def _no_progress(queues: Sequence[QueueLag]) -> Iterator[str]:
     none = [q for q in queues if is_unknown(q.unread) and q.unread.committed_offset is None]
     if none:

@@ -15,7 +15,15 @@ import numpy as np
 
 from analytics.kernels.partials import MINUTE_MS, UNKNOWN_MINUTE
 from analytics.lag.health import worst
-from analytics.lag.totals import QueueLag, Totals, add_up, sum_of_all, sum_or_unknown
+from analytics.lag.queue_position import QueuePosition
+from analytics.lag.totals import (
+    QueueLag,
+    Totals,
+    add_up,
+    is_unknown,
+    sum_of_all,
+    sum_or_unknown,
+)
 
 from .amounts import Amounts, Row, Rows, added_up
 
@@ -170,6 +178,12 @@ def _queue_rows(
                     "max_offset": queue.unread.max_offset,
                     **_queue_figures(queue, as_of),
                 }
+
+
+def has_unknown_lag(queue: Mapping[str, Any]) -> bool:
+    """Whether it is unknown how much of the queue of a row is unread."""
+    offsets = queue["min_offset"], queue["committed_offset"], queue["max_offset"]
+    return is_unknown(QueuePosition(*offsets))
 
 
 def _queue_figures(queue: QueueLag, as_of: int) -> Row:

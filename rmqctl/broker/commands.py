@@ -8,7 +8,7 @@ import typer
 from rmqctl.admin.broker.status_rows import BrokerStatus
 from rmqctl.cli.context import Cli, context_of, prints
 from rmqctl.cli.marks import Changes, changes
-from rmqctl.cli.opening import open_for_reading, open_for_writing
+from rmqctl.cli.opening import open_for_reading, open_for_writing, warn_of_doubt
 from rmqctl.errors import UsageProblem
 
 if TYPE_CHECKING:
@@ -34,9 +34,7 @@ def status(ctx: typer.Context) -> None:
             for level in status.delay_levels
             if level["delay_ms"] is None and level["waiting"]
         }
-        doubt = broker.view.progress_doubt()
-        if doubt is not None:
-            cli.warn(doubt)
+        warn_of_doubt(cli, broker.view)
         if lost:
             from rmqctl.admin.retries.due_list import stranded_sentence
 

@@ -31,13 +31,19 @@ def open_for_progress(cli: "Cli") -> "EmbeddedBroker":
     Raises CorruptFileError if progress cannot be read."""
     broker = open_for_reading(cli)
     try:
-        doubt = broker.view.progress_doubt()
+        warn_of_doubt(cli, broker.view)
     except BaseException:
         broker.close()
         raise
-    if doubt is not None:
-        cli.warn(doubt)
     return broker
+
+
+def warn_of_doubt(cli: "Cli", *views: "StoreView") -> None:
+    """Warn if the progress of groups in a store may be out of date. Raises CorruptFileError."""
+    for view in views:
+        doubt = view.progress_doubt()
+        if doubt is not None:
+            cli.warn(doubt)
 
 
 def open_for_writing(

@@ -112,7 +112,7 @@ def show(
             from .earlier import earlier_lags, warn_of_unknown
 
             earlier = earlier_lags(cli, compare, recorded, choice)
-            rows = list(lag.compare(lag.group_rows(seen), earlier))
+            rows = list(lag.compare(lag.group_rows(seen), earlier, seen.doubt))
             warn_of_unknown(cli, rows)
             cli.rows(LagComparisonRow, rows)
         elif by is By.GROUP:
@@ -127,8 +127,11 @@ def show(
         tell_hidden(cli, choice.hidden(broker.consumer_offsets()))
 
 
-def tell_unknown(cli: "Cli", seen: "LagSnapshot") -> None:
-    """Warn of queues that are not in the sums, with the reason, and of unreliable progress."""
+def tell_unknown(cli: "Cli", seen: "LagSnapshot") -> bool:
+    """Warn of queues that are not in the sums, with the reason, and of unreliable progress.
+
+    Returns whether there was something to warn of.
+    """
     if seen.doubt is not None:
         cli.warn(seen.doubt)
     from rmqctl.admin.lag.unknown import unknown_sentences
@@ -139,6 +142,7 @@ def tell_unknown(cli: "Cli", seen: "LagSnapshot") -> None:
     if len(sentences) > _TOLD:
         more = len(sentences) - _TOLD
         cli.warn(f"{more} more groups and topics are partly unknown; --by queue shows which")
+    return bool(sentences) or seen.doubt is not None
 
 
 def _name_why(cli: Cli, rows: Sequence[LagRow]) -> None:

@@ -47,6 +47,8 @@ def earlier_lags(cli: "Cli", text: str, recorded: Path | None, choice: "Choice")
         from rmqctl.parse.times import format_time
 
         cli.say(f"compared with the record of {format_time(found.as_of, cli.zone, iso=True)}")
+    if found.doubt is not None:
+        cli.warn(f"the record has no reliable progress: {found.doubt}")
     return found
 
 

@@ -35,7 +35,8 @@ def record(
     """Record the lag of groups in a file, for 'lag show --compare'.
 
     Reads the store only, so it can run beside a live Java broker. FILE lies outside the store. Each
-    record is a line of JSON that is appended. With --interval it ends by a signal or --timeout.
+    record is a line of JSON that is appended. With --interval it ends by a signal or --timeout. A
+    record of offsets that are from a .bak says so: 'lag show --compare' has null for it.
 
     One record:                rmqctl lag record /var/lib/lag.jsonl
     In cron, each 5 minutes:   */5 * * * * rmqctl -S /data/store lag record /var/lib/lag.jsonl
@@ -48,6 +49,7 @@ def record(
         from analytics.lag.selection import Choice
         from rmqctl.admin import lag
         from rmqctl.admin.lag.recording import record as append
+        from rmqctl.lag.commands import tell_unknown
         from storage.clock import now_ms
 
         if expanded(file).resolve().is_relative_to(broker.view.root.resolve()):
@@ -57,21 +59,24 @@ def record(
         choice = Choice(groups or [], topic)
         watcher = None  # one look remembers nothing
         if pause_ms is not None:
-            watcher = lag.Watcher(broker.view, broker, choice, now_ms())
+            watcher = lag.Watcher(broker.view, broker, choice, now_ms(), cli.warn)
         while True:
             at = now_ms()
             rows: Iterable[LagRow]
             if watcher is None:
-                rows = lag.group_rows(lag.look(broker.view, broker, at, choice))
+                seen = lag.look(broker.view, broker, at, choice)
+                tell_unknown(cli, seen)
+                rows = lag.group_rows(seen)
             else:  # what has not changed is not read again
-                rows = watcher.group_rows(watcher.look(at))
+                seen = watcher.look(at)
+                rows = watcher.group_rows(seen)
             if cli.flag("dry_run"):
                 count = sum(1 for _ in rows)
                 cli.say(
                     f"dry run: would record the lag of {count} groups in their topics in {file}"
                 )
                 return
-            count = append(expanded(file), rows, at)
+            count = append(expanded(file), rows, at, seen.doubt)
             told = f"recorded the lag of {count} groups in their topics in {file}"
             (cli.say if sys.stderr.isatty() else cli.detail)(told)
             if pause_ms is None:

@@ -8,7 +8,7 @@ from rmqctl.admin.messages.rows import IdRow, LifeRow, TraceRow
 from rmqctl.cli.context import context_of, prints
 from rmqctl.cli.filter_options import filters_messages, warn_of_blank
 from rmqctl.cli.marks import most_used, uses_no_store
-from rmqctl.cli.opening import view_of
+from rmqctl.cli.opening import view_of, warn_of_doubt
 from rmqctl.cli.scan_display import ScanDisplay
 from rmqctl.errors import NotFound, UsageProblem
 from rmqctl.output.message_rows import MessageRow
@@ -148,6 +148,7 @@ def life(
             view, message_id, look=_look(scan), left_out=cli.left_out, on_progress=shown
         )
         cli.rows(LifeRow, rows)
+        warn_of_doubt(cli, view)
 
 
 @prints(IdRow)

@@ -8,7 +8,7 @@ from rmqctl.admin.retries.rows import AgendaRow, AttemptRow, DelayedRow, RetryRo
 from rmqctl.cli.context import context_of, prints
 from rmqctl.cli.filter_options import filters_messages, message_filter, message_selection
 from rmqctl.cli.marks import Changes, changes, most_used
-from rmqctl.cli.opening import open_for_reading, open_for_writing
+from rmqctl.cli.opening import open_for_progress, open_for_reading, open_for_writing
 from rmqctl.errors import UsageProblem
 
 _Group = Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group")]
@@ -34,7 +34,7 @@ def browse(
     """
     cli = context_of(ctx)
     wanted = message_filter(cli)
-    with open_for_reading(cli) as broker:
+    with open_for_progress(cli) as broker:
         from rmqctl.admin import retries as admin
 
         retries = admin.Retries(broker.view, broker, group, cli.now_ms)

@@ -9,7 +9,8 @@ from analytics.lag.histogram import Bucket
 from analytics.lag.lag_snapshot import GroupLag, LagSnapshot
 from analytics.lag.log_offsets import first_at
 from analytics.lag.queue_position import unread_bytes
-from analytics.lag.totals import add_up
+from analytics.lag.totals import add_up, is_unknown
+from analytics.lag.unknown import is_unknown_risk
 from rmqctl.parse.durations import format_duration, format_size
 from storage.retention import LogFile, RetentionRules, log_files, safe_from
 
@@ -132,19 +133,27 @@ def _bar(count: int, most: int) -> str:
 def risk_rows(
     view: "StoreView", seen: LagSnapshot, rules: RetentionRules, within_ms: int
 ) -> Iterator[RiskRow]:
-    """Groups that lost unread messages, or may lose some within a time, by name."""
+    """Groups that lost unread messages, or may lose some within a time, or of which that is
+    unknown, by name. Nothing is known where the progress of groups is doubtful."""
     files = log_files(view.root, view.config, rules, view.log_max_offset(), seen.as_of)
     safe = safe_from(files, seen.as_of + within_ms)
     for group_lag in seen.group_lags:
-        row = _risk(view, group_lag, files, safe, seen.as_of)
-        if row.lost or row.at_risk:
+        row = _risk(view, group_lag, files, safe, seen.as_of, in_doubt=seen.doubt is not None)
+        if row.lost != 0 or row.at_risk != 0:
             yield row
 
 
 def _risk(
-    view: "StoreView", group_lag: GroupLag, files: Sequence[LogFile], safe: int, as_of: int
+    view: "StoreView",
+    group_lag: GroupLag,
+    files: Sequence[LogFile],
+    safe: int,
+    as_of: int,
+    *,
+    in_doubt: bool,
 ) -> RiskRow:
-    messages = total_bytes = 0
+    messages = 0
+    total_bytes: int | None = 0
     for queue in group_lag.queues:
         what = queue.unread
         first = what.first_unread
@@ -154,15 +163,22 @@ def _risk(
         messages += kept - first
         cuts = {first, kept} - {what.max_offset}
         unread = unread_bytes(view, group_lag.topic, queue.queue_id, cuts, what.max_offset)
-        total_bytes += (unread[first] or 0) - (unread.get(kept) or 0)
+        size = unread[first]
+        if size is None or total_bytes is None:
+            total_bytes = None
+        else:
+            total_bytes += size - (unread.get(kept) or 0)
     total = add_up(group_lag.queues)
+    # What is known in part is at least so much, and never none.
+    none_lost = None if in_doubt or any(is_unknown(q.unread) for q in group_lag.queues) else 0
+    none_at_risk = None if any(map(is_unknown_risk, group_lag.queues)) else none_lost
     first_due = total.risk_timestamp if messages else None
     return RiskRow(
         group_lag.group,
         group_lag.topic,
-        total.lost,
-        None if total.lag is None else messages,
-        None if total.lag is None else total_bytes,
+        total.lost or none_lost,
+        messages or none_at_risk,
+        total_bytes if messages else none_at_risk,
         first_due,
         None if first_due is None else max(0, first_due - as_of),
         total.drain_ms,

@@ -22,8 +22,14 @@ class RiskRow(NamedTuple):
 
     group: Annotated[str, "the consumer group"]
     topic: Annotated[str, "the topic"]
-    lost: Annotated[int | None, "messages deleted before the group read them", Rank.KEY]
-    at_risk: Annotated[int | None, "unread messages that may be deleted within the time", Rank.KEY]
+    lost: Annotated[
+        int | None, "messages deleted before the group read them; null: unknown", Rank.KEY
+    ]
+    at_risk: Annotated[
+        int | None,
+        "unread messages that may be deleted within the time; null: unknown",
+        Rank.KEY,
+    ]
     at_risk_bytes: Annotated[int | None, "bytes of their records in the log"]
     risk_timestamp: Annotated[int | None, "when the first of them may be deleted", Rank.MAIN]
     risk_in_ms: Annotated[int | None, "time until then; 0: now"]

@@ -1,7 +1,7 @@
 """The lag of groups now against an earlier time."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .comparison_rows import LagComparisonRow
 
@@ -23,6 +23,8 @@ class Earlier(NamedTuple):
     """When it was (ms); None where a file has no time."""
     lags: Mapping[tuple[str, str], EarlierLag]
     """By group and topic."""
+    doubt: str | None = None
+    """Why the progress of groups was not reliable; the lags are unknown then."""
 
 
 def earlier_of(rows: "Iterable[LagRow]", as_of: int) -> Earlier:
@@ -41,14 +43,19 @@ def earlier_lag(lag: int | None, age_ms: int | None, unknown_queues: int) -> Ear
     return EarlierLag(lag, 0 if lag == 0 else age_ms)
 
 
-_UNKNOWN = EarlierLag(None, None)
+UNKNOWN_LAG: Final = EarlierLag(None, None)
 
 
-def compare(rows: "Iterable[LagRow]", earlier: Earlier) -> Iterator[LagComparisonRow]:
-    """A row for each row of now; its earlier lag is None if unknown."""
+def compare(
+    rows: "Iterable[LagRow]", earlier: Earlier, doubt: str | None = None
+) -> Iterator[LagComparisonRow]:
+    """A row for each row of now; its earlier lag is None if unknown. ``doubt``: the progress of
+    groups is not reliable now, so no change is known."""
     for row in rows:
-        then = earlier.lags.get((row.group, row.topic), _UNKNOWN)
-        now = earlier_lag(row.lag, row.oldest_unread_age_ms, row.unknown_queues)
+        then = earlier.lags.get((row.group, row.topic), UNKNOWN_LAG)
+        now = UNKNOWN_LAG
+        if doubt is None:
+            now = earlier_lag(row.lag, row.oldest_unread_age_ms, row.unknown_queues)
         yield LagComparisonRow(
             row.group,
             row.topic,

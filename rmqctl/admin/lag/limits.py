@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
-from analytics.lag.health import Health
+from analytics.lag.health import Health, worst as worst_health
 from rmqctl.output.values import escape_controls
 from rmqctl.parse.durations import format_duration
 
@@ -87,7 +87,11 @@ def check(
             parts = unknown.get((row.group, row.topic), Unknown())
         if doubt is not None:
             parts = parts._replace(lag=[*parts.lag, doubt])
-        groups.append(_checked(row, limits, as_of, parts))
+        group = _checked(row, limits, as_of, parts)
+        if doubt is not None:  # without its last progress no group is known to be OK
+            status = worst_health((Health(row.status), Health.UNKNOWN))
+            group = group._replace(status=status)
+        groups.append(group)
     verdict = worst(group.verdict for group in groups) if groups else Verdict.UNKNOWN
     if verdict is Verdict.WARNING and any(_hides(group, limits) for group in groups):
         verdict = Verdict.UNKNOWN
@@ -111,9 +115,7 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
 def _checked(row: LagRow, limits: Limits, as_of: int, unknown: Unknown) -> CheckedGroup:
     if limits.given:
         found = list(_against_limits(row, limits, as_of))
-        reasons = list(unknown.lag) if limits.lag.given or limits.risk.given else []
-        if limits.age.given:
-            reasons = [*unknown.lag, *unknown.age]
+        reasons = list(_reasons(limits, unknown))
         found += [(Verdict.UNKNOWN, reason) for reason in reasons]
         verdict = worst(verdict for verdict, _ in found)
         if reasons and verdict is not Verdict.CRITICAL:
@@ -141,6 +143,16 @@ def _checked(row: LagRow, limits: Limits, as_of: int, unknown: Unknown) -> Check
         row.unknown_queues,
         [*unknown.lag, *unknown.age],
     )
+
+
+def _reasons(limits: Limits, unknown: Unknown) -> Iterable[str]:
+    """Why values are unknown that a limit asks for."""
+    if limits.lag.given or limits.age.given or limits.risk.given:
+        yield from unknown.lag
+    if limits.age.given:
+        yield from unknown.age
+    if limits.risk.given:
+        yield from unknown.risk
 
 
 def _against_limits(row: LagRow, limits: Limits, as_of: int) -> Iterable[tuple[Verdict, str]]:

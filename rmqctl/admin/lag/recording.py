@@ -1,7 +1,8 @@
 """Records of lag in a file: a line for each moment, appended; and reading files of lag.
 
 Reads a store and writes to a file of the user, so it can be used beside a live Java broker. A line
-is ``{"as_of": ms, "groups": [RecordedRow, ...]}``, the form of ``lag report -o json``.
+is ``{"as_of": ms, "groups": [RecordedRow, ...]}``, the form of ``lag report -o json``; it has
+``"doubt": "..."``, too, where the progress of groups was not reliable.
 """
 
 import json
@@ -12,22 +13,25 @@ from typing import TYPE_CHECKING, Any
 
 from rmqctl.parse.json_texts import parse_json
 
-from .comparison import Earlier, EarlierLag, earlier_lag
+from .comparison import UNKNOWN_LAG, Earlier, EarlierLag, earlier_lag
 from .comparison_rows import RecordedRow
 
 if TYPE_CHECKING:
     from .rows import LagRow
 
 
-def record(path: Path, rows: "Iterable[LagRow]", as_of: int) -> int:
+def record(path: Path, rows: "Iterable[LagRow]", as_of: int, doubt: str | None = None) -> int:
     """Append the lag of a moment (ms) to a file; returns the number of rows. Raises OSError.
+
+    ``doubt`` is the reason why the progress of groups may not be their last.
 
     The line is written with one call, so several writers may share a file. After a line that a
     crash has cut, a new line begins.
     """
     fields = RecordedRow._fields
     groups = [{name: getattr(row, name) for name in fields} for row in rows]
-    text = json.dumps({"as_of": as_of, "groups": groups}, separators=(",", ":")) + "\n"
+    head = {"as_of": as_of} if doubt is None else {"as_of": as_of, "doubt": doubt}
+    text = json.dumps({**head, "groups": groups}, separators=(",", ":")) + "\n"
     fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
         end = os.lseek(fd, 0, os.SEEK_END)
@@ -50,7 +54,12 @@ def read_recorded(path: Path, until_ms: int | None = None) -> Earlier | None:
     rows: dict[tuple[str, str], EarlierLag] = {}
     for document in _documents(path):
         if "groups" in document:
-            one = Earlier(_number(document.get("as_of")), dict(_lags(document["groups"])))
+            doubt = document.get("doubt")
+            lags = _lags(document["groups"])
+            if doubt is not None:
+                lags = ((place, UNKNOWN_LAG) for place, _ in lags)
+            said = doubt if isinstance(doubt, str) else None
+            one = Earlier(_number(document.get("as_of")), dict(lags), said)
             if until_ms is None or (one.as_of is not None and one.as_of <= until_ms):
                 later = found is None or (one.as_of or 0) >= (found.as_of or 0)
                 found = one if later else found

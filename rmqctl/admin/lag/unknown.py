@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from analytics.lag.unknown import unknown_ages, unknown_parts
+from analytics.lag.unknown import unknown_ages, unknown_parts, unknown_risks
 
 if TYPE_CHECKING:
     from analytics.lag.counts import GroupCounts
@@ -11,10 +11,12 @@ if TYPE_CHECKING:
 
 
 class Unknown(NamedTuple):
-    """Reasons for unknown values of a group in a topic: of any value, and of ages only."""
+    """Reasons for unknown values of a group in a topic: of any value, of ages only, and of times of
+    deletion only."""
 
     lag: Sequence[str] = ()
     age: Sequence[str] = ()
+    risk: Sequence[str] = ()
 
 
 UnknownParts = Mapping[tuple[str, str], Unknown]
@@ -25,7 +27,9 @@ def unknown_of(seen: "LagSnapshot") -> UnknownParts:
     """The reasons for unknown values, by group and topic."""
     return {
         (group_lag.group, group_lag.topic): Unknown(
-            unknown_parts(group_lag.queues), unknown_ages(group_lag.queues)
+            unknown_parts(group_lag.queues),
+            unknown_ages(group_lag.queues),
+            unknown_risks(group_lag.queues),
         )
         for group_lag in seen.group_lags
     }

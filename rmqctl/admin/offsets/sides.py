@@ -24,12 +24,14 @@ OffsetByQueue = dict[tuple[str | None, str, int], int | None]
 
 
 class Side(NamedTuple):
-    """One side of a comparison. ``notes`` say what is known of offsets that are None."""
+    """One side of a comparison. ``notes`` say what is known of offsets that are None, ``doubt`` why
+    none of them may be the last."""
 
     offsets: OffsetByQueue
     group: str | None = None
     """The group of all these offsets, if there is one."""
     notes: Mapping[tuple[str | None, str, int], str] = MappingProxyType({})
+    doubt: str | None = None
 
 
 def side_of_group(view: "StoreView", broker: "Broker", group: str) -> Side:
@@ -38,13 +40,14 @@ def side_of_group(view: "StoreView", broker: "Broker", group: str) -> Side:
     if not any(group == name for name, _ in table):
         raise NotFound(f"group {group} has no progress in {view.root}")
     offsets = {queue: offset for queue, offset in _by_queue(table).items() if queue[0] == group}
-    return Side(offsets, group)
+    return Side(offsets, group, doubt=view.progress_doubt())
 
 
 def side_of_store(root: Path) -> Side:
     """The offsets of all groups of a store. Raises StoreNotFoundError and CorruptFileError."""
     check_is_store(root)
-    return Side(_by_queue(by_group(ProgressFile(root).read().offsets())))
+    progress = ProgressFile(root).read()
+    return Side(_by_queue(by_group(progress.offsets())), doubt=progress.doubt)
 
 
 def side_at(view: "StoreView", broker: "Broker", timestamp: int, now_ms: int) -> Side:
@@ -53,9 +56,9 @@ def side_at(view: "StoreView", broker: "Broker", timestamp: int, now_ms: int) ->
     Without a move an offset only grows between two observations: so it is known exactly where the
     first one after that time equals the last one before it. Else it lay between them.
     """
-    now = _by_queue(broker.consumer_offsets())
+    now, doubt = _by_queue(broker.consumer_offsets()), view.progress_doubt()
     if timestamp >= now_ms:
-        return Side(now)
+        return Side(now, doubt=doubt)
     known = sightings(Changes(view.root))
     offsets: OffsetByQueue = {}
     notes: dict[tuple[str | None, str, int], str] = {}
@@ -69,7 +72,7 @@ def side_at(view: "StoreView", broker: "Broker", timestamp: int, now_ms: int) ->
         offsets[queue] = most if is_exact else None
         if not is_exact:
             notes[queue] = f"at most {most}" if least is None else f"{least} to {most}"
-    return Side(offsets, None, notes)
+    return Side(offsets, None, notes, doubt)
 
 
 def _by_queue(table: "Offsets") -> OffsetByQueue:

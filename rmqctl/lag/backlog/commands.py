@@ -86,7 +86,8 @@ def histogram(
                         edges[0],
                         lambda count: progress.advance(count, count),
                     )
-        tell_unknown(cli, seen)
+        if tell_unknown(cli, seen):  # then it is not known that nothing is unread
+            cli.view = cli.view._replace(nothing=None)
         cli.rows(HistogramRow, rows)
     unread = sum(part.messages for part in parts)
     if read < unread:
@@ -166,6 +167,8 @@ def risk(
 ) -> None:
     """Show which groups lost unread messages, and which may lose some soon.
 
+    A group of which that is unknown has a row, too.
+
     RocketMQ deletes log files by age or because the disk is full, whether their messages were read
     or not. A copy of a store has new file times, so its ages count from the copy.
 
@@ -189,9 +192,10 @@ def risk(
         choice = Choice(groups or [], topic, include_retry)
         seen = lag.look(broker.view, broker, cli.now_ms, choice, rules=rules)
         tell_unknown(cli, seen)
-        count = cli.rows(RiskRow, lag.risk_rows(broker.view, seen, rules, within_ms))
+        rows = list(lag.risk_rows(broker.view, seen, rules, within_ms))
+        cli.rows(RiskRow, rows)
         ahead = format_duration(within_ms)
-        if not count:
+        if not rows and seen.doubt is None:
             cli.say(f"no unread message was deleted, and none will be within {ahead}")
         if rules.at_once:
             cli.say("the disk is so full that files are deleted at any age")

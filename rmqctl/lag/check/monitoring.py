@@ -87,7 +87,7 @@ _METRICS: Final = (
     _Metric(
         "deletion_timestamp_seconds",
         "Time from which unread messages may be deleted",
-        lambda g: _seconds(g.risk_timestamp),
+        lambda g: _known(g, _seconds(g.risk_timestamp)),
     ),
     _Metric("unknown_queues", "Queues that are not in the sums", lambda g: g.unknown_queues),
     _Metric("retry_messages", "Messages that wait for a retry", lambda g: g.retry, by_topic=False),

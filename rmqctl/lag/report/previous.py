@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 _REPORT: Final = members(
     {
         "as_of": whole(0, MAX_TIME),
-        "groups": rows_of(members({"group": text, "topic": text, "lag": maybe(whole(0))})),
+        "groups": rows_of(
+            members(
+                {"group": text, "topic": text, "lag": maybe(whole(0))},
+                {"unknown_queues": whole(0)},
+            )
+        ),
     }
 )
 
@@ -30,6 +35,7 @@ class Previous(NamedTuple):
 
     as_of: int
     lags: dict[tuple[str, str], int | None]
+    """By group and topic; None where a part of it was unknown."""
     name: str
     """What was read: a file, or a folder of kept reports."""
     history: str | None = None
@@ -80,7 +86,7 @@ def _kept(cli: "Cli", folder: str, moment: int | None, choice: "Choice") -> Prev
     for sentence in old_ones(found, as_of):
         cli.warn(f"--compare: {sentence}")
     cli.say(f"compared with the kept report of {format_time(as_of, cli.zone, iso=True)}")
-    lags = {(row["group"], row["topic"]): row["lag"] for row in made.report.groups}
+    lags = _lags(made.report.groups)
     return Previous(as_of, lags, folder, str(expanded(folder)))
 
 
@@ -90,8 +96,7 @@ def read_previous(path: str) -> Previous:
     try:
         document = loads_strict(read_bounded(Path(path)))
         check(document, _REPORT)
-        lags = {(row["group"], row["topic"]): row["lag"] for row in document["groups"]}
-        return Previous(document["as_of"], lags, path)
+        return Previous(document["as_of"], _lags(document["groups"]), path)
     except FileNotFoundError:
         raise NotFound(f"--compare: there is no file {path}") from None
     except OSError as error:
@@ -103,6 +108,17 @@ def read_previous(path: str) -> Previous:
         raise UsageProblem(
             f"--compare: {path} is not a report; 'rmqctl lag report -o json --save FILE' writes one"
         ) from error
+
+
+def _lags(groups: Iterable["Row"]) -> dict[tuple[str, str], int | None]:
+    return {(row["group"], row["topic"]): _whole_lag(row) for row in groups}
+
+
+def _whole_lag(row: "Row") -> int | None:
+    """The lag of a row; None where a part of it is unknown, as no change of that is known."""
+    from rmqctl.admin.lag.comparison import earlier_lag
+
+    return earlier_lag(row["lag"], None, row.get("unknown_queues", 0)).lag
 
 
 def gone(previous: Previous | None, groups: Iterable["Row"], choice: "Choice") -> list[str]:
@@ -122,7 +138,7 @@ def compared(groups: Iterable["Row"], previous: Previous | None) -> list["Row"]:
     rows = []
     for row in groups:
         before = None if previous is None else previous.lags.get((row["group"], row["topic"]))
-        known = before is not None and row["lag"] is not None
-        change = row["lag"] - before if known else None
+        now = _whole_lag(row)
+        change = None if before is None or now is None else now - before
         rows.append({**row, "lag_before": before, "lag_change": change})
     return rows

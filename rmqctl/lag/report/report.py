@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analytics.history.gathering import gathered_report
 from analytics.lag.health import Health, worst
+from analytics.lag.totals import sum_or_unknown
 from analytics.report.lag_report import MadeReport, UnreadableStore, lag_report
+from analytics.report.report import has_unknown_lag
 from analytics.report.stores import StoreRef, find_stores
 from broker.validation import check_group, check_topic
 from rmqctl import exit_codes
@@ -192,21 +194,17 @@ def topic_rows(groups: Sequence["Row"]) -> Iterator["Row"]:
         yield {
             "topic": topic,
             "groups": len(rows),
-            "lag": _sum(rows, "lag"),
-            "lag_bytes": _sum(rows, "lag_bytes"),
+            "lag": sum_or_unknown(row["lag"] for row in rows),
+            "lag_bytes": sum_or_unknown(row["lag_bytes"] for row in rows),
             "oldest_unread_timestamp": min(_known(rows, "oldest_unread_timestamp"), default=None),
             "oldest_unread_age_ms": max(_known(rows, "oldest_unread_age_ms"), default=None),
             "status": str(worst(Health(row["status"]) for row in rows)),
+            "unknown_queues": sum(row["unknown_queues"] for row in rows),
         }
 
 
 def _known(rows: Iterable["Row"], name: str) -> list[Any]:
     return [row[name] for row in rows if row[name] is not None]
-
-
-def _sum(rows: Iterable["Row"], name: str) -> int | None:
-    known = _known(rows, name)
-    return sum(known) if known else None
 
 
 def page_of(
@@ -253,7 +251,8 @@ def summary(
         return f"no group has any progress in {where}; counted by {engine} in {elapsed_ms} ms"
     lag = "an unknown number of messages"
     if totals["lag"] is not None:
-        lag = _many(totals["lag"], "message")
+        some_unknown = totals["unknown_queues"] and any(map(has_unknown_lag, report.queues))
+        lag = f"{'at least ' if some_unknown else ''}{_many(totals['lag'], 'message')}"
     where = f"{_many(totals['groups'], 'group')} in {stores}"
     return (
         f"{where}: lag of {lag}, status {totals['status']}; counted by {engine} in {elapsed_ms} ms"

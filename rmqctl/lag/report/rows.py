@@ -55,8 +55,12 @@ class ReportGroupRow(NamedTuple):
     lost: Lost
     risk_timestamp: Risk
     unknown_queues: UnknownQueues
-    lag_before: Annotated[int | None, OmitNull("lag in the report of --compare")]
-    lag_change: Annotated[int | None, OmitNull("growth of the lag since then")]
+    lag_before: Annotated[
+        int | None, OmitNull("lag in the report of --compare; null: unknown, also in part")
+    ]
+    lag_change: Annotated[
+        int | None, OmitNull("growth of the lag since then; null if one is unknown in part")
+    ]
 
 
 class ReportQueueRow(NamedTuple):
@@ -91,6 +95,7 @@ class ReportTopicRow(NamedTuple):
     oldest_unread_timestamp: Oldest
     oldest_unread_age_ms: Age
     status: Annotated[str, "the worst of its groups"]
+    unknown_queues: UnknownQueues
 
 
 class ReportTagRow(NamedTuple):

@@ -55,6 +55,8 @@ def diff(
         from .sides import side_of
 
         a, b = side_of(cli, broker, first), side_of(cli, broker, second)
+        for doubt in sorted({side.doubt for side in (a, b) if side.doubt is not None}):
+            cli.warn(doubt)
         cli.rows(
             OffsetDiffRow, diff_rows(a, b, group=group, topics=topic or (), equal_too=equal_too)
         )

@@ -6,6 +6,7 @@ import typer
 
 from rmqctl.admin.store.snapshot_rows import StoreDiffRow
 from rmqctl.cli.context import context_of, prints
+from rmqctl.cli.opening import warn_of_doubt
 from rmqctl.cli.paths import expanded
 from rmqctl.errors import UsageProblem
 
@@ -46,5 +47,6 @@ def diff(
         StoreView.open(paths[1]) as b,
         cli.progress("comparing", "messages") as progress,
     ):
+        warn_of_doubt(cli, a, b)
         rows = store.diff(a, b, topics=topic or (), deep=deep, tick=progress.advance)
         cli.rows(StoreDiffRow, rows)

@@ -99,7 +99,11 @@ def test_it_needs_nothing_from_elsewhere_and_lets_nothing_else_run(report: dict[
 def test_the_head_says_how_late_the_groups_are(report: dict[str, Any]) -> None:
     reader = Reader(page(report))
     assert reader.of("title") == ["Lag report, 2023-11-16 06:13 UTC"]
-    assert reader.of("p")[1] == "239 unread messages in 12 groups and 12 topics of 1 store: WARN"
+    all_of_them = "239 unread messages in 12 groups and 12 topics of 1 store: WARN"
+    assert reader.of("p")[1] == f"at least {all_of_them}"
+    known = {**report, "queues": [row for row in report["queues"] if row["lag"] is not None]}
+    assert Reader(page(known)).of("p")[1] == all_of_them
+    assert Reader(page(known, top=3)).of("p")[1] == f"at least {all_of_them}", "not all are shown"
     unknown = {**report, "totals": {**report["totals"], "lag": None}}
     assert "an unknown number of unread messages" in page(unknown)
     assert "1e" not in Reader(page({**report, "as_of": 10**18})).of("title")[0]

@@ -56,9 +56,29 @@ def test_a_backlog_is_counted_by_age_size_and_name(asked, look):
     assert ([(row.bucket, row.messages) for row in rows], read) == ([("orders", 5)], 5)
 
 
-def test_nothing_is_at_risk_in_a_young_log(asked, look):
+def test_nothing_is_at_risk_in_a_young_log_where_all_progress_is_known(asked, look):
     rules = rules_of(asked.view.root, asked.view.config, None)
+    [row] = lag.risk_rows(asked.view, look(), rules, MINUTE)
+    assert (row.group, row.topic, row.unknown_queues) == ("g", "orders", 1)
+    assert (row.lost, row.at_risk, row.at_risk_bytes, row.risk_timestamp) == (None,) * 4
+    move = offsets.reset(
+        asked.view, asked.broker, offsets.to_latest, groups=["g"], topics=None, now_ms=NOW
+    )
+    move.apply(journal_note("test"))
     assert list(lag.risk_rows(asked.view, look(), rules, MINUTE)) == []
+
+
+def test_what_was_recorded_with_doubtful_progress_is_unknown(look, tmp_path):
+    seen = look(Choice(["g"], ["orders"]))
+    [row] = lag.group_rows(seen)
+    row = row._replace(unknown_queues=0)
+    file = tmp_path / "lags.jsonl"
+    lag.record(file, [row], START, "no clock")
+    recorded = lag.read_recorded(file)
+    assert recorded is not None
+    assert (recorded.doubt, recorded.lags["g", "orders"]) == ("no clock", (None, None))
+    [compared] = lag.compare([row], lag.earlier_of([row], START), "no clock")
+    assert (compared.lag_then, compared.lag, compared.lag_change) == (5, 5, None)
 
 
 def test_a_watcher_compares_readings_until_nothing_is_left(asked):

@@ -1,5 +1,6 @@
 """A group with unknown queues is never OK, and its gauges are left out."""
 
+import contextlib
 import json
 
 import pytest
@@ -10,6 +11,8 @@ from storage.readonly import StoreView
 from tests.rmqctl.lag.check.test_check import row
 from tests.support import golden
 from tests.support.cli import run
+from tests.support.hand_made import TINY, HandMade
+from tests.support.terminal import on_a_terminal
 
 
 @pytest.fixture
@@ -163,13 +166,24 @@ def test_numbers_from_a_bak_are_never_green(ahead, limits):
         ("resetOffsetByTime", "-g", "g", "-t", "GoldenEight", "-s", "now", "-n"),
         ("group", "list"),
         ("group", "describe", "g"),
+        ("group", "why", "g"),
         ("store", "du"),
+        ("lag", "risk"),
+        ("lag", "record", "--dry-run", "../lag.jsonl"),
+        ("offset", "diff", "g", "now"),
+        ("offset", "diff", "g", "@-1h"),
+        ("offset", "diff", "store:.", "group:g"),
+        ("store", "diff", ".", "."),
+        ("retry", "browse", "g"),
+        ("message", "life", "KGolden5"),
     ],
     ids=" ".join,
 )
 def test_numbers_from_a_bak_are_told_by_every_command(ahead, command):
     from_bak(ahead)
-    assert "these offsets are from its .bak" in run(*command).err
+    with contextlib.chdir(ahead):
+        result = run(*command)
+    assert "these offsets are from its .bak" in result.err
 
 
 @pytest.mark.parametrize(
@@ -254,3 +268,140 @@ def test_a_store_of_several_that_can_not_be_read_is_told(ahead, tmp_path):
     assert "1 of 2 stores could not be read" in result.err
     assert "broken" in result.err
     assert run("lag", "check", "--crit-lag", 5, "-S", broken).code == 3
+
+
+@pytest.mark.parametrize("command", [("show",), ("report", "--engine", "local")], ids=" ".join)
+def test_a_topic_with_an_unknown_group_has_no_lag_of_0(grown, command):
+    run("consume", "t", "-g", "all", "-e", "-q")
+    [row] = run("lag", *command, "--by", "topic", "-t", "t", "-o", "json").json()
+    found = (row["groups"], row["lag"], row["lag_bytes"], row["unknown_queues"])
+    assert found == (2, None, None, 1)
+
+
+NOTHING_LOST = "no unread message was deleted"
+
+
+def test_a_risk_that_is_unknown_is_a_row_and_no_comfort(grown):
+    result = run("lag", "risk", "g", "--within", "7d", "-o", "json")
+    [row] = result.json()
+    assert (row["lost"], row["at_risk"], row["at_risk_bytes"]) == (None, None, None)
+    assert NOTHING_LOST not in result.err
+
+
+def test_a_risk_that_a_filter_hides_is_no_comfort(grown):
+    assert NOTHING_LOST not in run("lag", "risk", "g", "--where", "lost = 1").err
+    assert NOTHING_LOST not in run("lag", "risk", "g", "--limit", "0").err
+
+
+def test_a_risk_beyond_the_end_is_unknown(ahead):
+    result = run("lag", "risk", "g", "-o", "json")
+    assert [row["at_risk"] for row in result.json()] == [None]
+    assert NOTHING_LOST not in result.err
+
+
+def with_all_read(root):
+    with StoreView.open(root) as view:
+        ends = {q: view.queue_bounds(t, q)[1] for t, q in view.queues() if t == "GoldenEight"}
+    table = {"offsetTable": {"GoldenEight@g": ends, "GoldenEight@h": ends}}
+    (root / "config" / "consumerOffset.json").write_text(json.dumps(table))
+
+
+def test_a_risk_by_numbers_from_a_bak_is_unknown(ahead):
+    with_all_read(ahead)
+    known = run("lag", "risk", "-o", "json")
+    assert known.json() == []
+    assert NOTHING_LOST in known.err
+    from_bak(ahead)
+    result = run("lag", "risk", "-o", "json")
+    assert {row["group"]: row["at_risk"] for row in result.json()} == {"g": None, "h": None}
+    assert NOTHING_LOST not in result.err
+
+
+def test_an_empty_file_of_offsets_is_no_comfort(ahead):
+    emptied(ahead)
+    assert NOTHING_LOST not in run("lag", "risk").err
+
+
+def test_a_terminal_is_not_told_that_nothing_is_unread(grown):
+    words = ["-m", "rmqctl", "lag", "histogram", "g"]
+    shown = on_a_terminal(words, columns=200)
+    assert "no progress in queue 1" in shown
+    assert "no unread messages" not in shown
+    run("consume", "t", "-g", "g", "-e", "-q")
+    assert "no unread messages" in on_a_terminal(words, columns=200)
+
+
+@pytest.mark.parametrize("limits", [["--crit-risk", "1h"], ["--warn-risk", "1h"]], ids=" ".join)
+def test_a_time_of_deletion_in_a_missing_file_is_unknown_to_a_limit(holed, limits):
+    result = run("lag", "check", "g", *limits)
+    assert result.code == 3, result.out
+    why = "it is unknown when the oldest unread message of queue 0 may be deleted"
+    assert why in result.lines[0]
+    assert run("lag", "check", "g", "--crit-lag", "0", *limits).code == 2
+    [row] = run("lag", "risk", "g", "-o", "json").json()
+    assert (row["lost"], row["at_risk"], row["lag"]) == (0, None, 14)
+
+
+@pytest.fixture
+def holed(tmp_path, monkeypatch):
+    """A group whose first unread message is in a file of its queue that is missing."""
+    made = HandMade(TINY)
+    for _ in range(20):
+        made.put("T", 0, step_ms=1000)
+    root = tmp_path / "holed"
+    made.write(root)
+    sorted((root / "consumequeue" / "T" / "0").iterdir())[1].unlink()
+    (root / "config").mkdir()
+    table = {"offsetTable": {"T@g": {"0": 6}}}
+    (root / "config" / "consumerOffset.json").write_text(json.dumps(table))
+    monkeypatch.setenv("RMQCTL_STORE", str(root))
+    return root
+
+
+def test_a_record_warns_of_what_is_unknown(grown, tmp_path):
+    once = run("lag", "record", tmp_path / "lag.jsonl")
+    assert (once.code, once.err.count("no progress in queue 1 (100 messages there)")) == (0, 1)
+    often = ("--interval", "100ms", "--timeout", "350ms")
+    again = run("lag", "record", tmp_path / "lag.jsonl", *often)
+    assert again.err.count("no progress in queue 1 (100 messages there)") == 1
+
+
+def test_a_record_of_numbers_from_a_bak_is_not_compared_with(ahead, tmp_path):
+    with_all_read(ahead)
+    file = tmp_path / "lag.jsonl"
+    certain = (ahead / "config" / "consumerOffset.json").read_bytes()
+    from_bak(ahead)
+    result = run("lag", "record", file)
+    assert (result.code, "these offsets are from its .bak" in result.err) == (0, True)
+    (ahead / "config" / "consumerOffset.json").write_bytes(certain)
+    compared = run("lag", "show", "g", "--compare", file, "-o", "json")
+    [row] = compared.json()
+    assert (row["lag_then"], row["lag"], row["lag_change"]) == (None, 0, None)
+    assert "these offsets are from its .bak" in compared.err
+
+
+def test_a_record_of_an_empty_file_of_offsets_is_told(ahead, tmp_path):
+    emptied(ahead)
+    result = run("lag", "record", tmp_path / "lag.jsonl")
+    assert "consumerOffset.json is empty and has no .bak" in result.err
+
+
+def test_numbers_from_a_bak_have_no_status_ok_for_prometheus(ahead):
+    with_all_read(ahead)
+    from_bak(ahead)
+    result = run("lag", "check", "-o", "prometheus")
+    assert result.code == 3
+    lines = [line for line in result.lines if line.startswith("rmqctl_group_status{")]
+    states = {line.rpartition('status="')[2].partition('"')[0] for line in lines if line[-1] == "1"}
+    assert (len(lines), states) == (12, {"UNKNOWN"})
+
+
+def test_a_report_says_of_a_lag_that_is_known_in_part_that_it_is_at_least_so_much(grown):
+    run("produce", "t", "-Q", 0, "-q", stdin=b"b\n")
+    words = ("lag", "report", "--engine", "local")
+    assert "lag of at least 1 message" in run(*words).err
+    page = run(*words, "-o", "html").out
+    assert "at least 1 unread messages in 1 group" in page
+    run("consume", "t", "-g", "g", "-e", "-q")
+    assert "lag of 0 messages" in run(*words).err
+    assert "0 unread messages in 1 group" in run(*words, "-o", "html").out

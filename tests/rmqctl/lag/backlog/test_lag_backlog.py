@@ -185,7 +185,9 @@ def test_what_was_deleted_unread_is_told_by_every_command(aged):
 def test_the_time_that_files_are_kept_can_be_named(aged):
     root, _ = aged
     run_away = ["risk", "--within", "1d", "--file-reserved-time", "100d", "-S", root]
-    assert all(row["at_risk"] == 0 for row in rows(*run_away))
+    found = {row["group"]: row["at_risk"] for row in rows(*run_away)}
+    # Of g-mixed it is unknown what it has read of queue 3.
+    assert found == {"g-behind": 0, "g-idle": 0, "g-mixed": None}
     (row,) = [row for row in rows("show", "-S", root) if row["group"] == "g-behind"]
     assert row["risk_timestamp"] > time.time() * 1000 - 1000
 

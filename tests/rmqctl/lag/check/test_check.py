@@ -159,6 +159,20 @@ def test_what_is_not_known_has_no_sample_and_a_groups_own_numbers_stand_once():
     assert samples[("rmqctl_check_code",)] == 3
 
 
+def test_what_is_known_in_part_has_no_time_of_deletion_and_a_doubt_no_status_ok():
+    one = row(lag=5, age=10, risk=NOW + 8)
+    unknown = {("g", "t"): Unknown(["why"])}
+    for result in (
+        check([one], Limits(), NOW, unknown),
+        check([one], Limits(), NOW, doubt="no clock"),
+        check([one], Limits(dlq=Limit(5)), NOW, doubt="no clock"),
+    ):
+        assert "deletion_timestamp_seconds{" not in prometheus(result)
+    samples = parsed(prometheus(check([one], Limits(), NOW, doubt="no clock")))
+    status = {dict(key[1:])["status"]: v for key, v in samples.items() if key[0][-7:] == "_status"}
+    assert {word for word, value in status.items() if value} == {"UNKNOWN"}
+
+
 def test_a_summary_names_the_worst_three():
     rows = [row(group=f"g{n}", status="WARN") for n in range(4)] + [row("bad", status="STOP")]
     summary = check(rows, Limits(), NOW).summary
@@ -204,14 +218,15 @@ def test_an_unknown_value_is_a_reason_where_a_limit_asks_for_it():
     ("limits", "reasons"),
     [
         (Limits(lag=Limit(10)), ["why lag"]),
-        (Limits(risk=Limit(10)), ["why lag"]),
+        (Limits(risk=Limit(10)), ["why lag", "why risk"]),
         (Limits(age=Limit(10)), ["why lag", "why age"]),
+        (Limits(risk=Limit(None, 10)), ["why lag", "why risk"]),
         (Limits(dlq=Limit(10)), []),
         (Limits(), ["status OK", "why lag"]),
     ],
 )
 def test_unknown_parts_count_for_the_limits_that_they_concern(limits, reasons):
-    unknown = {("g", "t"): Unknown(["why lag"], ["why age"])}
+    unknown = {("g", "t"): Unknown(["why lag"], ["why age"], ["why risk"])}
     result = check([row(lag=1, age=1)], limits, NOW, unknown)
     expected = Verdict.UNKNOWN if reasons else Verdict.OK
     assert result.groups[0].reasons == [one for one in reasons if one != "status OK"]
@@ -236,6 +251,8 @@ def test_a_doubt_about_all_progress_makes_every_group_unknown():
     result = check([row(), row("h")], Limits(), NOW, doubt="no clock")
     assert result.verdict is Verdict.UNKNOWN
     assert [group.reasons for group in result.groups] == [["no clock"]] * 2
+    assert [group.status for group in result.groups] == ["UNKNOWN"] * 2
+    assert check([row(status="STOP")], Limits(), NOW, doubt="no clock").groups[0].status == "STOP"
     assert check([], Limits(), NOW, doubt="no clock").summary == (
         "no group has any progress: no clock"
     )

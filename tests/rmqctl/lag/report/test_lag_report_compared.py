@@ -39,7 +39,24 @@ def test_the_last_one_at_a_time(history: Path) -> None:
     assert first.lines[1:] == ["billing,31,25,6", "shipping,31,25,6"]
     assert "compared with the kept report of 2026-01-01T06:00:00.000+00:00" in first.err
     partly = run(*words, "--compare", "2026-01-03T07:00Z", *WORDS)
-    assert partly.lines[1:] == ["billing,31,20,11", "shipping,31,20,11"]
+    assert partly.lines[1:] == ["billing,31,,", "shipping,31,,"], "of a store nothing was known"
+
+
+def test_what_is_known_in_part_now_has_no_change(tmp_path: Path) -> None:
+    keep(tmp_path / "before", OLD, {"a": 5, "b": 20})
+    keep(tmp_path / "now", OLD + DAY_MS, {"a": None, "b": 50})
+    words = (*LOCAL, "--from-partials", tmp_path / "now", "--compare", tmp_path / "before")
+    assert run(*words, *WORDS).lines[1:] == ["billing,50,25,", "shipping,50,25,"]
+
+
+def test_a_saved_report_that_is_known_in_part_is_compared_as_unknown(tmp_path: Path) -> None:
+    keep(tmp_path / "before", OLD, {"a": None, "b": 20})
+    keep(tmp_path / "now", OLD + DAY_MS, {"a": 5, "b": 50})
+    saved = tmp_path / "before.json"
+    before = (*LOCAL, "--from-partials", tmp_path / "before", "-o", "json", "--save", saved)
+    assert run(*before).code == 0
+    words = (*LOCAL, "--from-partials", tmp_path / "now", "--compare", saved)
+    assert run(*words, *WORDS).lines[1:] == ["billing,55,,", "shipping,55,,"]
 
 
 def test_groups_that_are_gone_are_named_with_the_folder(history: Path, tmp_path: Path) -> None:
