@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, NamedTuple
 
 from rmqctl.admin.lag.backlog_rows import RiskRow
 from rmqctl.admin.lag.rows import LagRow
+from rmqctl.console.health import amount_at_risk
 from rmqctl.console.looks.new_letters import NEW_MS
 from rmqctl.output.fields import Fit, Rank, Wide
 from rmqctl.parse.durations import format_duration
@@ -84,7 +85,7 @@ def of_risks(rows: Iterable[RiskRow]) -> Iterator[AttentionRow]:
         command = _command("lag", "risk", f"--topic={row.topic}", "--", row.group)
         if row.at_risk:
             when = "now" if not row.risk_in_ms else f"in {format_duration(row.risk_in_ms)}"
-            what = f"{row.at_risk:,} are deleted unread {when}"
+            what = f"{amount_at_risk(row)} are deleted unread {when}"
             yield _row("RISK", what, row.group, row.topic, command)
         elif row.lost:
             what = f"{row.lost:,} were deleted unread"

@@ -58,15 +58,31 @@ def unread_line(risks: Sequence[RiskRow] | None) -> Line:
     if risks is None:
         return [*line, Span(UNKNOWN)]
     coming = [row for row in risks if row.at_risk]
-    if not coming:
+    unknown = groups_in_doubt(risks)
+    if not coming and not unknown:
         return [*line, Span("nothing that is deleted within a day is unread")]
     coming.sort(key=lambda row: row.risk_in_ms or 0)
     for row in coming[:2]:
         when = format_duration(row.risk_in_ms) if row.risk_in_ms else "0s"
-        line += text_line(f"{row.group} {row.at_risk:,} messages (RISK in {when})  ", Role.BAD)
+        count = amount_at_risk(row)
+        line += text_line(f"{row.group} {count} messages (RISK in {when})  ", Role.BAD)
     if len(coming) > 2:
-        line.append(Span(f"and {len(coming) - 2} more groups and topics", Role.BAD))
-    return line
+        line.append(Span(f"and {len(coming) - 2} more groups and topics  ", Role.BAD))
+    return [*line, *text_line(unknown, Role.WARN)] if unknown else line
+
+
+def amount_at_risk(row: RiskRow) -> str:
+    """How many messages are deleted unread, as far as it is known; a row that has some."""
+    return f"{'at least ' if row.unknown_queues else ''}{row.at_risk:,}"
+
+
+def groups_in_doubt(risks: Sequence[RiskRow]) -> str:
+    """Of which groups it is unknown whether they lose messages; empty without any."""
+    groups = sorted({row.group for row in risks if row.at_risk is None})
+    if not groups:
+        return ""
+    more = f" and {len(groups) - 1} more" if len(groups) > 1 else ""
+    return f"unknown for {groups[0]}{more}"
 
 
 def who_line(info: StoreInfoRow | None, services: dict[str, Any] | None) -> Line:

@@ -10,6 +10,7 @@ from rmqctl.parse.durations import format_duration
 
 from .charts import UNKNOWN, bar, short, spark
 from .drawing import Line, Role, Span, text_line
+from .health import amount_at_risk, groups_in_doubt
 from .looks.new_letters import NEW_MS
 
 _LABEL: Final = 15
@@ -38,7 +39,7 @@ class Sums(NamedTuple):
     lag: int
     """Of those whose lag is known."""
     is_whole: bool
-    """Whether all are known."""
+    """Whether all are known, of each queue."""
 
 
 def sums_of(rows: Sequence[LagRow]) -> Sums:
@@ -51,7 +52,7 @@ def sums_of(rows: Sequence[LagRow]) -> Sums:
         _total(rates_in),
         _total(rates_out),
         sum(known),
-        len(known) == len(rows),
+        len(known) == len(rows) and not any(row.unknown_queues for row in rows),
     )
 
 
@@ -131,21 +132,24 @@ def disk_line(rows: Sequence[Any] | None, risks: Sequence[Any] | None, width: in
     if width >= 120:
         line.append(Span("  " + bar(used / 100, 20, filled_up=True)))
     coming = [row for row in risks or () if row.at_risk]
+    unknown = groups_in_doubt(risks or ())
     if risks is None:
         line.append(Span(f"   unread and deleted soon: {UNKNOWN}"))
     elif coming:
         first = min(coming, key=lambda row: (row.risk_in_ms is None, row.risk_in_ms or 0))
         when = "now" if not first.risk_in_ms else f"in {format_duration(first.risk_in_ms)}"
         more = f" and {len(coming) - 1} more" if len(coming) > 1 else ""
-        text = f"   {first.at_risk:,} deleted unread {when}: {first.group}{more}"
+        text = f"   {amount_at_risk(first)} deleted unread {when}: {first.group}{more}"
         line += text_line(text, Role.BAD)
+    elif unknown:
+        line += text_line(f"   unread and deleted soon: {unknown}", Role.WARN)
     return line
 
 
 def lag_line(trends: Sequence[int | None], sums: Sums | None, cells: int) -> Line:
     """The lag of all groups within the last hour."""
     total = UNKNOWN
-    if sums is not None:
+    if sums is not None and (sums.lag or sums.is_whole):  # what is known in part is never 0
         total = f"{'' if sums.is_whole else 'at least '}{short(sums.lag)}"
     line = [Span("LAG ", Role.HEAD), Span(f"{total}  ")]
     return [*line, Span(spark(trends, cells)), Span("  1 h", Role.DIM)]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 from analytics.lag.counts import CountedLags, GroupCounts, chosen_of
 from analytics.lag.kept import Kept
 from analytics.lag.selection import Choice
+from analytics.lag.totals import is_unknown
 from rmqctl.admin import lag
 from rmqctl.admin.lag.backlog_rows import RiskRow
 from rmqctl.admin.lag.rows import LagRow
@@ -128,9 +129,10 @@ class _Watched:
         return [self._sums.get(at, NO_LOOK) for at in slots]
 
     def risky(self, seen: "LagSnapshot", until: int) -> list["GroupLag"]:
-        """The groups that have lost messages, or may lose some until then."""
+        """The groups that have lost messages, or may lose some until then, or of which that is
+        unknown."""
         lags = seen.group_lags
-        if not isinstance(lags, CountedLags):
+        if not isinstance(lags, CountedLags) or seen.doubt is not None:
             return list(lags)
         dues = self._first_dues.of(lags.counts)
         return [lags[n] for n, due in enumerate(dues) if due is not None and due <= until]
@@ -146,8 +148,10 @@ def _first_due(one: "GroupCounts") -> int | None:
     unknown; None if all stay."""
     dues: list[int] = []
     for queue in one.queues:
-        if queue.unread.lost or (
-            queue.unread.first_unread is not None and queue.oldest_unread_timestamp is None
+        if (
+            queue.unread.lost
+            or is_unknown(queue.unread)
+            or (queue.unread.first_unread is not None and queue.oldest_unread_timestamp is None)
         ):
             return 0
         if queue.risk_timestamp is not None:

@@ -9,7 +9,7 @@ from rmqctl.admin.lag.backlog_rows import RiskRow
 from rmqctl.admin.lag.rows import LagQueueRow, LagRow
 from rmqctl.admin.retries.rows import AgendaRow
 from rmqctl.admin.topics.rows import TopicQueueRow
-from rmqctl.console import attention, charts, overview, topic_pane
+from rmqctl.console import attention, charts, health, overview, topic_pane
 from rmqctl.console.agenda import hour_lines
 from rmqctl.console.drawing import Role, width_of
 from rmqctl.console.group_pane import figures, trend_lines
@@ -286,6 +286,62 @@ def test_counts_of_the_overview():
         " GROUPS         ?",
         " DELAYED        ?",
     ]
+
+
+KNOWN = RiskRow("c", "orders", 0, 7, 70, NOW, 60_000, None, "STALL", 9, 0)
+IN_PART = RiskRow("p", "orders", None, 5, 50, NOW, 0, None, "STALL", 9, 2)
+UNKNOWN = RiskRow("u", "orders", None, None, None, None, None, None, "UNKNOWN", None, 4)
+LOST = RiskRow("l", "orders", 3, 0, 0, None, None, None, "OK", 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([], "nothing that is deleted within a day is unread"),
+        ([LOST], "nothing that is deleted within a day is unread"),
+        ([UNKNOWN], "unknown for u"),
+        ([LOST, UNKNOWN, UNKNOWN._replace(group="v")], "unknown for u and 1 more"),
+        ([KNOWN], "c 7 messages (RISK in 1m)"),
+        ([IN_PART], "p at least 5 messages (RISK in 0s)"),
+        ([KNOWN, UNKNOWN], "c 7 messages (RISK in 1m)  unknown for u"),
+    ],
+)
+def test_what_may_be_deleted_unread_is_never_nothing_where_it_is_unknown(rows, said):
+    assert texts([health.unread_line(rows)]) == [f" UNREAD  {said}"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([LOST], ""),
+        ([UNKNOWN], "   unread and deleted soon: unknown for u"),
+        ([KNOWN, UNKNOWN], "   7 deleted unread in 1m: c"),
+        ([IN_PART, UNKNOWN], "   at least 5 deleted unread now: p"),
+    ],
+)
+def test_the_disk_says_of_which_groups_that_is_unknown(rows, said):
+    disk = [SimpleNamespace(used_percent=61.0, any_hour_percent=75)]
+    assert texts([overview.disk_line(disk, rows, 80)]) == [f" DISK           61 % of 75 %{said}"]
+
+
+def test_what_needs_attention_says_at_least():
+    [row] = attention.of_risks([IN_PART, UNKNOWN])
+    assert row.what == "at least 5 are deleted unread now"
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([lag_row(lag=5)], "5"),
+        ([lag_row(lag=0)], "0"),
+        ([lag_row(lag=5, unknown_queues=2)], "at least 5"),
+        ([lag_row(lag=5), lag_row("b", lag=None, unknown_queues=1)], "at least 5"),
+        ([lag_row(lag=0), lag_row("b", lag=None, unknown_queues=1)], "?"),
+    ],
+)
+def test_the_lag_of_all_groups_is_whole_only_if_each_queue_is_known(rows, said):
+    [line] = texts([overview.lag_line([], overview.sums_of(rows), 4)])
+    assert line == f"LAG {said}        1 h"
 
 
 # The agenda and a topic
