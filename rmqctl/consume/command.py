@@ -10,7 +10,7 @@ from rmqctl.admin.message_filter import MessageFilter
 from rmqctl.cli.context import Cli, context_of, prints
 from rmqctl.cli.filter_options import filters_messages, message_filter
 from rmqctl.cli.marks import Changes, changes, most_used
-from rmqctl.errors import CliError, PartlyDone, UsageProblem
+from rmqctl.errors import PartlyDone, UsageProblem
 from rmqctl.group.options import NewGroup
 from rmqctl.output.message_rows import JsonMessageRow, MessageRow
 from rmqctl.output.view import Format
@@ -173,7 +173,8 @@ def consume(
     chosen = message_filter(cli, body_text=None if prints_form else body)
     position = _position(cli, offset, chosen)
     if last is not None and position is not None and position.begin is not None:
-        raise UsageProblem("--last and --offset exclude each other: both set the start")
+        begin = "--offset" if chosen.from_timestamp is None else "--from"
+        raise UsageProblem(f"--last and {begin} exclude each other: both set the start")
     if from_where is not None and _places(position):
         raise UsageProblem("--from-where and --offset exclude each other: both set the start")
     ends = chosen.to_timestamp is not None or (position is not None and position.end is not None)
@@ -387,6 +388,7 @@ def _join(
     from . import join
     from .listener import MemberListener
     from .member import MemberRun
+    from .outcome import judge_run
     from .quota import Quota
 
     topic, position = reading.topics[0], reading.position
@@ -409,7 +411,8 @@ def _join(
             begins = position is not None or group.asked
             join.check_progress(cli, broker, topic, group.name, told_where=begins)
             if position is not None:
-                for sentence in selection.words_about(broker, topic, position, ()):
+                spans = selection.spans(broker, topic, queues, position, group, stop_at_end=False)
+                for sentence in selection.words_about(broker, topic, position, spans):
                     cli.warn(sentence)
             begin = position.begin if position else None
             join.place(broker, topic, group, queues, begin, cli.warn)
@@ -441,25 +444,7 @@ def _join(
             run = MemberRun(consumer, listening, watches_reader=watches)
             run.run(progress)
         dropped = join.why_dropped(broker, consumer) if listening.failed else None
-    if dropped is not None:
-        raise PartlyDone(
-            f"{listening.failed} messages of {topic} failed and were dropped: {dropped}"
-        )
-    if listening.failed and options.orderly:
-        cli.say(f"{listening.failed} attempts failed; an orderly queue waits for its message")
-    elif listening.failed:
-        words = f"{listening.failed} of {listening.quota.consumed} messages failed"
-        sentence = f"{words}; they will be retried, or are dead letters"
-        if listening.failed < listening.quota.consumed:
-            raise PartlyDone(sentence)
-        raise CliError(sentence)
-    cli.detail(f"consumed {listening.quota.consumed} messages of {topic}")
-    if listening.unreadable:
-        fate = "are skipped" if options.broadcast else "will be retried, or are dead letters"
-        raise PartlyDone(
-            f"{listening.unreadable} messages of {topic} have bodies that cannot be unpacked; "
-            f"they {fate}"
-        )
+    judge_run(cli, topic, listening, dropped, are_skipped=options.broadcast)
 
 
 def _run(
@@ -476,7 +461,7 @@ def _run(
 
     by_topic = _spans(broker, reading, group, chosen.queues)
     _warn_of_unread_queues(cli, broker, by_topic, chosen)
-    for topic, spans in by_topic.items():
+    for topic, spans in by_topic.items() if reading.last != 0 else ():
         for sentence in selection.words_about(broker, topic, reading.position, spans):
             cli.warn(sentence)
     whole = [span for spans in by_topic.values() for span in spans]
@@ -584,7 +569,9 @@ def _spans(
 
     queues = {topic: selection.queues_of(broker, topic, wanted) for topic in reading.topics}
     if reading.last is not None:
-        return selection.last_spans(broker, queues, reading.last, stop_at_end=not reading.follow)
+        end = reading.position.end if reading.position else None
+        stops = not reading.follow
+        return selection.last_spans(broker, queues, reading.last, end, stop_at_end=stops)
     cut = LogCut(broker.view)
     return {
         topic: selection.spans(

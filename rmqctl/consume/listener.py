@@ -93,6 +93,12 @@ class PrintHandler:
             raise OutputFailedError(printed) from error
 
 
+def _places(
+    queue: "MessageQueue", messages: "Sequence[MessageExt]"
+) -> "list[tuple[MessageQueue, int]]":
+    return [(queue, message.queue_offset) for message in messages]
+
+
 def _layout_of(printer: "Printer") -> "Layout | None":
     """How rows are made of tables. A table lacks the properties that a client adds."""
     layout = printer.layout
@@ -128,6 +134,8 @@ class MemberListener:
         self.quota = quota
         self.failed = 0
         """Failed messages: their handler call raised; each attempt counts."""
+        self._failing: set[tuple[MessageQueue, int]] = set()
+        """Of an orderly consumer: queue and offset of messages whose last attempt has failed."""
         self.unreadable = 0
         """Messages whose bodies cannot be unpacked; each attempt counts."""
         self.given_up: set[MessageQueue] = set()
@@ -138,6 +146,12 @@ class MemberListener:
         """Whether nothing more can be consumed."""
         self.changed = threading.Event()
         """Set when there may be a reason to stop."""
+
+    @property
+    def failed_in_the_end(self) -> int:
+        """Number of messages that failed, without those of an orderly queue that succeeded after
+        a failed attempt."""
+        return len(self._failing) if self._consumer.orderly else self.failed
 
     def consume(self, messages: "Sequence[MessageExt]", context: Any) -> ConsumeConcurrentlyStatus:
         """Listener of a concurrent consumer."""
@@ -160,6 +174,8 @@ class MemberListener:
             if count:
                 self._outstanding.add(queue, begun, self._consumer.process_queues.get(queue))
                 self._handler(begun)
+                if self._failing:
+                    self._failing.difference_update(_places(queue, begun))
                 if self._exact and self.quota.ends_with(queue, offset_at(messages, count - 1)):
                     stops = True
         except OutputFailedError as error:
@@ -176,6 +192,7 @@ class MemberListener:
         except BaseException as error:
             self.failed += count
             if self._consumer.orderly and begun:
+                self._failing.update(_places(queue, begun))
                 self._failures.note(begun[0], error)
             raise
         finally:

@@ -195,10 +195,12 @@ def last_spans(
     broker: "EmbeddedBroker",
     queues: Mapping[str, Sequence[int]],
     count: int,
+    end: Point | None = None,
     *,
     stop_at_end: bool,
 ) -> dict[str, list[Span]]:
-    """The start offsets for the last ``count`` messages of all queues together, by topic.
+    """The start offsets for the last ``count`` messages of all queues together, by topic: the last
+    ones before ``end``, None for the present ends.
 
     All queues end at one moment, while others write.
     """
@@ -210,6 +212,8 @@ def last_spans(
     for topic, numbers in queues.items():
         for queue_id in numbers:
             least, most = cut.queue_bounds(topic, queue_id)
+            if end is not None:
+                most = max(least, min(most, offset_of(broker, topic, queue_id, end)))
             ends[topic, queue_id] = most
             offset = max(least, most - count)
             while offset < most:

@@ -13,6 +13,7 @@ from broker.embedded.broker import EmbeddedBroker
 from storage.configs.topics import TopicConfig
 from storage.format.compress import compress
 from storage.format.message import Message
+from tests.support.aged_store import fill
 from tests.support.cli import run, start
 
 
@@ -96,6 +97,34 @@ def test_the_last_of_all_queues_together(ten):
     assert lines("--last", 3, "-Q", "0") == lines("-e", "-Q", "0")
 
 
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--last", 2, "--to", "-150m"], ["-5h", "-4h"]),
+        (["--last", 2, "--offset", "e@-150m"], ["-5h", "-4h"]),
+        (["--last", 99, "--to", "-150m"], ["-6h", "-5h", "-4h"]),
+        (["--last", 2, "--to", "-150m", "-c", 1], ["-5h"]),
+        (["--last", 2, "--to", "-150m", "-Q", 1], ["-5h"]),
+        (["--last", 2, "--to", "+1h"], ["-2h", "-1h"]),
+        (["--last", 2, "--to", "-150m", "-o", "jsonl", "--columns", "body"], ["-5h", "-4h"]),
+        (["--last", 0, "--to", "-150m"], []),
+    ],
+)
+def test_the_last_messages_are_those_before_an_end(tmp_path, options, expected):
+    ages = ("-6h", "-5h", "-4h", "-2h", "-1h")
+    rows = ({"at": age, "topic": "t", "body": age, "queue": n % 2} for n, age in enumerate(ages))
+    fill(tmp_path / "s", map(json.dumps, rows))
+    result = run("consume", "t", "-S", tmp_path / "s", *options)
+    printed = [json.loads(line)["body"] if "{" in line else line for line in result.lines]
+    assert (result.code, printed, result.err) == (0, expected, "")
+
+
+def test_an_end_before_all_messages_leaves_none_of_the_last_and_that_is_said(one_queue):
+    result = run("consume", "t", "--last", 2, "--to", "-5h")
+    assert (result.code, result.raw) == (0, b"")
+    assert "no message of t lies in the range" in result.err
+
+
 @pytest.mark.feature(17)
 def test_a_position_counted_from_the_end_is_of_each_queue(ten):
     rows = run("consume", "t", "--offset", "-1", "-e", "-o", "json").json()
@@ -153,7 +182,8 @@ def test_options_that_shape_rows_print_rows(one_queue):
         (["t", "--offset", "stored", "-e"], 2, "needs --group"),
         (["t", "--offset", "1", "--from", "-1h"], 2, "both set the start"),
         (["t", "--offset", "1:2", "--to", "-1h"], 2, "both set the end"),
-        (["t", "--offset", "1", "--last", "2"], 2, "both set the start"),
+        (["t", "--offset", "1", "--last", "2"], 2, "--last and --offset exclude each other"),
+        (["t", "--from", "-1h", "--last", "2"], 2, "--last and --from exclude each other"),
         (["t", "-F", "-e"], 2, "--exit and --follow exclude each other"),
         (["t", "-F", "--to", "now"], 2, "--follow and --to exclude each other"),
         (["t", "--commit"], 2, "need --group"),

@@ -65,6 +65,47 @@ class TestDropped:
         assert tried.read_text().count("\n") == 5
 
 
+class TestInOrder:
+    """Exit codes count messages, and attempts only where the message succeeds later."""
+
+    @staticmethod
+    def consume(*options):
+        settings = ("--set", "suspendCurrentQueueTimeMillis=10")
+        return consume("--orderly", "--from-where", "first", *settings, *options)
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("retries", [0, 1])
+    def test_all_failed_where_the_retry_limit_lets_the_queue_go_on(self, three, retries):
+        result = self.consume("--exec", "false", "--max-reconsume-times", retries, "-q")
+        assert result.code == 1, result.err
+        assert result.err.endswith(
+            "rmqctl: 3 of 3 messages failed; they will be retried, or are dead letters\n"
+        )
+
+    @pytest.mark.slow
+    def test_some_failed(self, three):
+        command = "sh -c 'test $RMQ_QUEUE_OFFSET = 1'"
+        result = self.consume("--exec", command, "--max-reconsume-times", 1, "-q")
+        assert result.code == 8, result.err
+        assert "2 of 3 messages failed; they will be retried" in result.err
+
+    @pytest.mark.slow
+    def test_failed_attempts_of_messages_that_succeed_later_are_said(self, three, tmp_path):
+        tried = tmp_path / "tried"
+        script = f"sh -c 'echo >> {tried}; test $(wc -l < {tried}) -gt 2'"
+        result = self.consume("--exec", script)
+        assert (result.code, result.err.count("2 attempts failed; an orderly queue waits")) == (
+            0,
+            1,
+        ), result.err
+
+    @pytest.mark.slow
+    def test_a_message_that_the_queue_still_waits_at_has_failed(self, three):
+        result = self.consume("--exec", "false", "-c", 2)
+        assert result.code == 1, result.err
+        assert "1 of 1 messages failed; they will be retried" in result.err
+
+
 class TestRefused:
     @pytest.mark.parametrize(
         ("options", "reason"),

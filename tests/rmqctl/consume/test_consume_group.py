@@ -14,6 +14,8 @@ import pytest
 from broker.embedded.broker import EmbeddedBroker
 from storage.configs.subscription_groups import SubscriptionGroupConfig
 from tests.support.cli import call, run, start
+from tests.support.consumers import aged_broker
+from tests.support.manual_time import ManualClock
 
 MEANWHILE = 30
 """Seconds within which a process gets somewhere by itself."""
@@ -365,6 +367,40 @@ class TestExec:
         )
         assert result.code == 0, result.err
         assert committed(one_queue) == {0: 3}
+
+
+class TestRanges:
+    """A member hears of its range what a reader without a group hears."""
+
+    @pytest.mark.parametrize("options", [["--offset", "0:2"], ["--from", "-1h", "--to", "+1h"]])
+    def test_no_word_about_a_range_that_is_there(self, one_queue, options):
+        result = run("consume", "t", "-g", "g", *options, "-e")
+        assert (result.code, result.lines[:2], result.err) == (0, ["m0", "m1"], "")
+
+    def test_a_range_of_nothing_is_told(self, one_queue):
+        result = run("consume", "t", "-g", "g", "--offset", "3:3", "-e")
+        assert (result.code, result.lines) == (0, [])
+        assert "no message of t lies in the range" in result.err
+
+    def test_an_end_that_the_group_has_reached_is_told(self, one_queue):
+        assert consume("-e") == bodies(0, 10)
+        result = run("consume", "t", "-g", "g", "--to", "+1h", "-e")
+        assert (result.code, result.lines) == (0, [])
+        assert "no message of t lies in the range" in result.err
+
+    def test_offsets_that_do_not_exist_yet_are_told(self, one_queue):
+        result = run("consume", "t", "-g", "g", "--offset", "99", "-e")
+        assert (result.code, result.lines) == (0, [])
+        assert "queue 0 of t ends at 10: offset 99 does not exist yet" in result.err
+
+    def test_offsets_that_are_deleted_are_told(self, tmp_path):
+        with aged_broker(tmp_path / "s", ManualClock()) as broker:
+            least = broker.min_offset("T", 0)
+        read = ("consume", "T", "-S", tmp_path / "s", "-g", "g", "-c", 1)
+        result = run(*read, "--offset", 3, "-f", "%o")
+        gone = f"queue 0 of T begins at {least}: offset 3 to {least - 1} is deleted"
+        assert (result.code, result.out) == (0, str(least)), result.err
+        assert gone in result.err
 
 
 class TestEnding:
