@@ -212,7 +212,7 @@ class Options(NamedTuple):
             _delete(cli, self.topic)
 
     def _plan(self, cli: Cli) -> "Plan":
-        from broker.validation import MAX_MESSAGE_SIZE, check_send_topic
+        from broker.validation import BODY_LENGTH_ZERO, MAX_MESSAGE_SIZE, check_send_topic
         from rmqctl.parse.durations import parse_duration, parse_rate, parse_size
 
         from .bodies import STAMP_BYTES, sized_bodies, template_bodies
@@ -234,6 +234,8 @@ class Options(NamedTuple):
                 lambda text: template_bodies(text, self.topic, cli.zone),
                 self.template,
             )
+            if not bodies(1, 1, b"")[0]:
+                raise UsageProblem(f"--template: {BODY_LENGTH_ZERO}")
         duration = self.duration
         if duration is None and self.most is None:
             duration = _DURATION

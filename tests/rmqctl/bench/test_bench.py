@@ -167,6 +167,8 @@ def test_the_topic_is_deleted_on_request(store):
         (("produce", "--size", "19"), 2, "19 is not from 20"),
         (("produce", "--size", "1K", "--template", "x"), 2, "exclude each other"),
         (("produce", "--template", "%o"), 2, "cannot be generated"),
+        (("produce", "--template", ""), 2, "--template: the message body length is zero"),
+        (("both", "--template", "", "--existing"), 2, "the message body length is zero"),
         (("produce", "--rate", "x"), 2, "not a rate"),
         (("produce", "--existing", "--delete-topic"), 2, "exclude each other"),
         (("both", "-n"), 2, "no dry run"),
