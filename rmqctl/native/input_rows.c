@@ -507,12 +507,16 @@ static int decode_base64(Reader *r, Text text, Text *body)
 static int encode_properties(Reader *r, Text *encoded)
 {
     static const Text keys = {(const unsigned char *)"KEYS", 4};
+    static const Text tags = {(const unsigned char *)"TAGS", 4};
+    static const Text delay = {(const unsigned char *)"DELAY", 5};
     unsigned char *made = r->to;
     for (int i = 0; i < r->pairs; i++) {
         const Text name = r->names[i], value = r->values[i];
         if (place_of(r, name)->at != NULL) {
-            /* an import keeps the keys as they are stored */
-            if (r->has_places && are_equal(name, keys) && !are_equal(value, r->found[KEYS]))
+            /* the parser knows whether they say the same, and of delays whether a broker set them */
+            if ((are_equal(name, keys) && !are_equal(value, r->found[KEYS]))
+                || (are_equal(name, tags) && !are_equal(value, r->found[TAGS]))
+                || are_equal(name, delay))
                 return 0;
             continue;
         }

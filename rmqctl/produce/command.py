@@ -402,12 +402,12 @@ def _source(
     )
     if given.from_terminal:
         cli.say("reading messages from the terminal, one per line; Ctrl-D ends")
-    portions = _telling(cli, given, _portions(cli, given, reading))
+    portions = _portions(cli, given, reading)
     if reading.speed is not None:
         from .replay import replayed
 
-        portions = replayed(portions, reading.speed)
-    return Source(portions, given.total_bytes)
+        portions = replayed(portions, reading.speed, zone=cli.zone)
+    return Source(portions, given.total_bytes, given)
 
 
 def _end_of(name: str) -> str:
@@ -427,16 +427,6 @@ def _tell_lines(cli: Cli, reading: _Reading) -> None:
             f"each line of the {len(reading.files)} files is a message; -D '' sends one message "
             "per file"
         )
-
-
-def _telling(cli: Cli, given: Input, portions: Iterator[Portion]) -> Iterator[Portion]:
-    """The portions; prints at the end how many blank lines were left out."""
-    try:
-        yield from portions
-    finally:
-        if given.blank:
-            lines = "blank line" if given.blank == 1 else "blank lines"
-            cli.say(f"left out {given.blank:,} {lines}")
 
 
 def _portions(cli: Cli, given: Input, reading: _Reading) -> Iterator[Portion]:

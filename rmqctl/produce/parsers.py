@@ -7,8 +7,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rmqctl.parse.input_templates import InputTemplate
-from storage.format.java_numbers import parse_digits
-from storage.format.message import KEY_SEPARATOR, split_keys
+from storage.format.message import (
+    KEY_SEPARATOR,
+    PROPERTY_DELAY_TIME_LEVEL,
+    PROPERTY_KEYS,
+    PROPERTY_REAL_TOPIC,
+    PROPERTY_TAGS,
+    split_keys,
+)
 
 from .field_names import BODY_ENCODING, column_of, known_fields, properties_told
 
@@ -30,8 +36,8 @@ class Outgoing(NamedTuple):
     queue_id: int | None = None
     stored: "MessageExt | None" = None
     """All fields of a message that was stored before, for --keep-times."""
-    store_timestamp: int | None = None
-    """When the message was stored before, for --speed."""
+    store_timestamp: Any = None
+    """When the message was stored before, as its record has it, for --speed."""
     divided_key: str | None = None
     """A text that was given as one key, and is several: brokers divide keys at blanks."""
 
@@ -82,7 +88,8 @@ def parse_json(record: bytes, *, ignore_unknown: bool = False) -> Outgoing:
     """An object in the format of ``consume -o jsonl``.
 
     Body, keys, tags, flag and user properties are used. Ids, times, offsets and RocketMQ's
-    reserved properties of the new message are its own. For other names see known_fields.
+    reserved properties of the new message are its own. For other names see known_fields, for keys,
+    tags and delays among the properties check_named_properties.
     """
     return from_fields(object_of(record, ignore_unknown=ignore_unknown))
 
@@ -101,8 +108,11 @@ def object_of(record: bytes, *, ignore_unknown: bool = False) -> dict[str, Any]:
     return known_fields(value, ignore_unknown=ignore_unknown)
 
 
-def from_fields(fields: dict[str, Any]) -> Outgoing:
-    """A message from the fields of a JSON object or a CSV line."""
+def from_fields(fields: dict[str, Any], *, keeps_properties: bool = False) -> Outgoing:
+    """A message from the fields of a JSON object or a CSV line.
+
+    ``keeps_properties`` see check_named_properties.
+    """
     keys = fields.get("keys")
     divided = None
     if isinstance(keys, list):
@@ -114,13 +124,16 @@ def from_fields(fields: dict[str, Any]) -> Outgoing:
     flag = fields.get("flag")
     if flag is not None and not _is_int32(flag):
         raise ValueError(f"its flag is {flag!r}, not a 32-bit number")
+    keys, tags = _optional_text(keys, "keys"), _optional_text(fields.get("tags"), "tags")
+    if properties:
+        check_named_properties(properties, keys, tags, are_kept=keeps_properties)
     return Outgoing(
         _body(fields),
-        keys=_optional_text(keys, "keys"),
-        tags=_optional_text(fields.get("tags"), "tags"),
+        keys=keys,
+        tags=tags,
         properties=_user_properties(properties) if properties else None,
         flag=flag or None,
-        store_timestamp=_moment(fields.get("store_timestamp")),
+        store_timestamp=fields.get("store_timestamp"),
         divided_key=divided,
     )
 
@@ -130,11 +143,44 @@ def divided_key(keys: Iterable[str]) -> str | None:
     return next((key for key in keys if len(split_keys(key)) > 1), None)
 
 
-def _moment(value: object) -> int | None:
-    """A time in ms; None for any other value, as times are not needed to send a message."""
-    if isinstance(value, str):
-        return parse_digits(value)
-    return value if type(value) is int else None
+def check_named_properties(
+    properties: dict[str, Any], keys: str | None, tags: str | None, *, are_kept: bool
+) -> None:
+    """ValueError for keys, a tag or a delay that only the properties have: the new message would
+    lose them. An export has keys and tag in both places, and the delays that its broker set.
+
+    ``are_kept``: the properties are stored as they are, so only fields that differ are refused.
+    """
+    stored, tag = properties.get(PROPERTY_KEYS), properties.get(PROPERTY_TAGS)
+    if stored is not None:
+        stored = _scalar(stored, f"property {PROPERTY_KEYS}")
+        if split_keys(stored) != split_keys(keys) and (keys or not are_kept):
+            raise ValueError(_differs(PROPERTY_KEYS, stored, "keys", keys))
+    if tag is not None:
+        tag = _scalar(tag, f"property {PROPERTY_TAGS}")
+        if tag != (tags or "") and (tags or not are_kept):
+            raise ValueError(_differs(PROPERTY_TAGS, tag, "tags", tags))
+    delay = properties.get(PROPERTY_DELAY_TIME_LEVEL)
+    # A broker that delays a message adds REAL_TOPIC, and leaves both in the delivered one.
+    if not are_kept and _delays(delay) and PROPERTY_REAL_TOPIC not in properties:
+        raise ValueError(
+            f"its property {PROPERTY_DELAY_TIME_LEVEL} is {delay!r} and would be left out: remove "
+            "it; --delay-level of 'rmqctl produce' delays messages"
+        )
+
+
+def _delays(level: object) -> bool:
+    """Whether the property DELAY with this value delays, or is refused by brokers."""
+    try:
+        return int(str(level or 0)) > 0
+    except ValueError:
+        return True
+
+
+def _differs(name: str, value: str, field: str, other: str | None) -> str:
+    if other is None:
+        return f"its property {name} is {value!r}, and it has no {field}: write it as {field}"
+    return f"its property {name} is {value!r}, and its {field} are {other!r}: remove the property"
 
 
 def _body(fields: dict[str, Any]) -> bytes:
@@ -202,6 +248,8 @@ WHOLE_ROW: Final = "*"
 """Of --body-field: the row is the body."""
 _KEY: Final = "(key)"
 _LEFT_ASIDE: Final = "(ignored)"
+_BESIDE: Final = frozenset({"keys", "tags", "flag", "properties"})
+"""Fields that a message has beside a body that is the whole row."""
 
 
 def _column(name: str, *, ignore_unknown: bool) -> str | None:
@@ -222,8 +270,8 @@ class CsvParser:
     property, reported once with ``tell``. ``make`` gets all other cells as fields.
 
     The columns of ``key_fields`` are the keys; ``body_field`` is the body, or WHOLE_ROW: all cells
-    but the keys and fields as a JSON object. ``key_hint`` ends the sentence about properties of a
-    table without keys.
+    but keys, tags, flag and properties, which the message has, as a JSON object. ``key_hint`` ends
+    the sentence about properties of a table without keys.
     """
 
     def __init__(
@@ -267,6 +315,9 @@ class CsvParser:
         self._header = header
         self._fields = frozenset(
             name for name, column in zip(header, columns, strict=True) if column
+        )
+        self._beside = frozenset(
+            name for name in self._fields if name in _BESIDE or name.startswith((_KEY, _LEFT_ASIDE))
         )
         self._make = make
         properties = [n for n, column in zip(header, columns, strict=True) if column is None]
@@ -318,7 +369,8 @@ class CsvParser:
             from rmqctl.parse.json_texts import write_json
 
             row = [*zip(self._header, cells, strict=True)]
-            fields["body"] = write_json({n: cell for n, cell in row if n not in self._fields})
+            fields["body"] = write_json({n: cell for n, cell in row if n not in self._beside})
+            fields.pop(BODY_ENCODING, None)  # a column of the row
             properties = _json_object(dict(row).get("properties", ""))
         elif fields.get("body_base64") and not fields.get("body"):
             fields["body"] = None

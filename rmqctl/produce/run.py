@@ -15,7 +15,7 @@ from storage.format.message import split_keys
 
 from .rows import SentRow, sent_rows
 from .sender import Defaults, InvalidRecordError, Sender
-from .sources import Portion, Source
+from .sources import STDIN, Portion, Source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -125,9 +125,11 @@ class ProduceRun:
             except _BREAKS_OFF as error:
                 raise self._after_some(error, sender) from error
             elapsed_ms = progress.elapsed_ms()
+        if source.given is not None:
+            source.given.tell_blank(self._cli.say)
         self._print(sender, elapsed_ms, topic)
         self._accounted = True
-        self._judge(sender)
+        self._judge(sender, source.given.empty if source.given is not None else ())
 
     def _left(self, sender: Sender) -> int | None:
         """Number of messages that may still be sent; None for no limit."""
@@ -222,8 +224,10 @@ class ProduceRun:
             self._rows.finish()
         return PartlyDone(f"{error}; the {sender.count:,} messages before are stored")
 
-    def _judge(self, sender: Sender) -> None:
+    def _judge(self, sender: Sender, empty: "Sequence[str]") -> None:
         code = exit_codes.PARTLY if sender.count else exit_codes.USAGE
+        if empty and self._invalid:
+            self._cli.warn(_words_about_empty(empty))
         if self._invalid and self._limits.skip_invalid:
             left_out = f"left out {len(self._invalid)} messages that cannot be sent"
             raise PartlyDone(f"{left_out}; the first: {self._invalid[0]}", code)
@@ -231,6 +235,8 @@ class ProduceRun:
             before = f"the {sender.count} before it are sent, " if sender.count else ""
             after = "nothing after it" if sender.count else "nothing was sent"
             raise PartlyDone(f"{self._invalid[0]}; {before}{after}", code)
+        if empty:
+            raise PartlyDone(_words_about_empty(empty), code)
         if sender.not_flushed:
             raise PartlyDone(
                 f"{sender.not_flushed} messages are stored, but the device has not confirmed them"
@@ -247,6 +253,18 @@ def _batch_size(bodies: list[bytes], at: int, end: int) -> int:
         if size > BATCH_BYTES:
             return max(1, i - at)
     return end - at
+
+
+def _words_about_empty(files: "Sequence[str]") -> str:
+    """``files`` were to be a message each."""
+    from rmqctl.admin.left_out import MOST_NAMED  # lazy: it is rare
+
+    named = ", ".join("standard input" if name == STDIN else name for name in files[:MOST_NAMED])
+    more = len(files) - MOST_NAMED
+    if more > 0:
+        named += f" and {more:,} more"
+    which = "which is empty" if len(files) == 1 else "which are empty"
+    return f"left out {named}, {which}; --allow-empty sends empty bodies"
 
 
 def _words_about_divided(divided: "Sequence[tuple[int, str]]") -> str:

@@ -4,6 +4,7 @@ import io
 import sys
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -38,6 +39,8 @@ class Source(NamedTuple):
 
     portions: Iterator[Portion]
     total_bytes: int | None
+    given: "Input | None" = None
+    """Where they come from; it knows what was left out once the portions have ended."""
 
 
 class Input:
@@ -53,7 +56,10 @@ class Input:
         self._keeps_empty = keeps_empty
         self.blank = 0
         """Blank lines that were left out."""
+        self.empty: list[str] = []
+        """Without a delimiter: the files that were left out, as they are empty."""
         self._line = 1
+        self._spans_lines = False  # whether a record may have several lines
         for name in self._files:
             if name != STDIN and not Path(name).exists():
                 raise UsageProblem(f"no such file: {name}")
@@ -114,13 +120,14 @@ class Input:
         by_columns: bool = False,
         has_places: bool = False,
     ) -> Iterator[Portion]:
-        """The first line of each file names the columns; ``make`` gets the cells as fields.
+        """The first record of each file names the columns; ``make`` gets the cells as fields.
 
         For the options see CsvParser. ``by_columns``: usual records become columns, for
         ``has_places`` see RowReader.
         """
         from .parsers import CsvParser, csv_cells, from_fields
 
+        self._spans_lines = True
         for name in self._files:
             with opened(name) as source:
                 parser: CsvParser | None = None
@@ -128,8 +135,9 @@ class Input:
                 lines = read_records(source, b"\n", self._longest)
                 for records in _whole_csv_records(lines, self._longest):
                     if parser is None:
-                        first = records.pop(0).removeprefix(BOM_UTF8)
-                        self._line += 1
+                        first = self._take_header(records)
+                        if first is None:
+                            continue
                         try:
                             header = [cell.strip() for cell in csv_cells(first)]
                             parser = CsvParser(
@@ -147,13 +155,46 @@ class Input:
                             reader = parser.reader(has_places=has_places)
                     yield from self._read(records, parser.parse, reader, strips=True)
 
+    def tell_blank(self, tell: Callable[[str], None]) -> None:
+        """Call ``tell`` with how many blank lines were left out, if any were."""
+        if self.blank:
+            lines = "blank line" if self.blank == 1 else "blank lines"
+            tell(f"left out {self.blank:,} {lines}")
+
+    def _take_header(self, records: list[bytes]) -> bytes | None:
+        """Take the first record that is not blank, and those before it; None if there is none."""
+        while records:
+            record = records.pop(0)
+            self._lines_of([record])
+            if record.strip():
+                return record.removeprefix(BOM_UTF8)
+            self.blank += 1
+        return None
+
     def _records(self) -> Iterator[list[bytes]]:
         for name in self._files:
             with opened(name) as source:
                 try:
-                    yield from read_records(source, self._delimiter, self._longest)
+                    for records in read_records(source, self._delimiter, self._longest):
+                        if self._delimiter or self._keeps_empty or records != [b""]:
+                            yield records
+                        else:
+                            self.empty.append(name)
+                            self._line += 1
                 except ValueError as error:
                     raise InvalidRecordError(self._line, str(error)) from None
+
+    def _lines_of(self, records: list[bytes]) -> Sequence[int]:
+        """The numbers of the lines in which the next records begin."""
+        first = self._line
+        if self._spans_lines:
+            counts = [1 + record.count(b"\n") for record in records]
+            self._line += sum(counts)
+            if self._line - first > len(records):
+                return list(accumulate(counts[:-1], initial=first))
+        else:
+            self._line += len(records)
+        return range(first, self._line)
 
     def _read(
         self, records: list[bytes], parse: "Parser", reader: "RowReader | None", *, strips: bool
@@ -169,14 +210,13 @@ class Input:
             if not is_taken:
                 yield from self._parse(records[begin:end], parse, strips=strips)
                 continue
-            first, self._line = self._line, self._line + end - begin
-            yield Portion(None, [], range(first, self._line), rows=rows.part(begin, end))
+            lines = self._lines_of(records[begin:end])
+            yield Portion(None, [], lines, rows=rows.part(begin, end))
 
     def _parse(self, records: list[bytes], parse: "Parser", *, strips: bool) -> Iterator[Portion]:
         messages: list[Outgoing] = []
         lines: list[int] = []
-        for record in records:
-            line, self._line = self._line, self._line + 1
+        for record, line in zip(records, self._lines_of(records), strict=True):
             if not record.strip() if strips else not (record or self._keeps_empty):
                 self.blank += 1
                 continue
@@ -214,7 +254,7 @@ def opened(name: str) -> _Opened:
 
 
 def _whole_csv_records(chunks: Iterator[list[bytes]], longest: int) -> Iterator[list[bytes]]:
-    """Join lines with open quotes, as a cell may contain newlines. Blank lines are left out.
+    """Join lines with open quotes, as a cell may contain newlines.
 
     UsageProblem for a record of more than ``longest`` bytes, such as after an unclosed quote.
     """
@@ -232,11 +272,9 @@ def _whole_csv_records(chunks: Iterator[list[bytes]], longest: int) -> Iterator[
                 )
             if quotes % 2:
                 continue
-            record = b"\n".join(pending)
+            whole.append(b"\n".join(pending))
             quotes = size = 0
             pending.clear()
-            if record.strip():
-                whole.append(record)
         if whole:
             yield whole
     if pending:

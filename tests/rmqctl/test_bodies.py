@@ -295,12 +295,50 @@ class TestEmpty:
             (["-f", "%s"], "a\n\nb\n", "left out 1 blank line"),
             (["--input", "jsonl"], '{"body":"a"}\n \r\n{"body":"b"}\n', "left out 1 blank line"),
             (["--input", "hex"], "61\n\n62\n", "left out 1 blank line"),
+            (["--input", "csv"], "\nbody\na\n \r\n\nb\n", "left out 3 blank lines"),
         ],
     )
     def test_blank_lines_are_left_out_and_counted(self, store, options, given, said):
         result = run("produce", "t", *options, stdin=given.encode())
         assert (result.code, said in result.err) == (0, True), result.err
         assert sorted(run("consume", "t", "-e").lines) == ["a", "b"]
+
+    @pytest.mark.parametrize(
+        ("form", "given"),
+        [
+            ("jsonl", b'{"body":"a","topic":"t"}\n\n{"body":"b","topic":"t"}\n\n'),
+            ("csv", b"\nbody,topic\na,t\n\nb,t\n"),
+        ],
+    )
+    def test_an_import_counts_them_too(self, store, form, given):
+        result = run("message", "import", "-", "--as", form, stdin=given)
+        assert (result.code, "left out 2 blank lines" in result.err) == (0, True), result.err
+        assert sorted(run("consume", "t", "-e").lines) == ["a", "b"]
+
+    @pytest.mark.parametrize("count", [1, 40])  # objects, columns
+    def test_lines_after_blank_ones_and_cells_of_several_lines_are_named_right(self, store, count):
+        before = b'\nbody,flag\n\n"two\nlines",1\n' + b"a,1\n" * count
+        result = run("produce", "t", "--input", "csv", stdin=before + b"b,x\n")
+        line = before.count(b"\n") + 1
+        assert f"line {line}: its flag is 'x', not a number" in result.err
+        assert result.code == 8
+
+    def test_an_empty_file_that_was_to_be_a_message_is_named(self, store, tmp_path):
+        for name, body in (("full", b"a\n"), ("empty", b""), ("none", b"")):
+            (tmp_path / name).write_bytes(body)
+        full, empty, none = (tmp_path / name for name in ("full", "empty", "none"))
+        result = run("produce", "t", "-q", "-D", "", full, empty, full)
+        assert (result.code, result.err) == (
+            8,
+            f"rmqctl: left out {empty}, which is empty; --allow-empty sends empty bodies\n",
+        )
+        result = run("produce", "t", "-q", "-D", "", empty, none)
+        assert result.code == 2
+        assert f"left out {empty}, {none}, which are empty" in result.err
+        assert "left out standard input, which" in run("produce", "t", "-D", "", stdin=b"").err
+        assert run("consume", "t", "-e").lines == ["a", "", "a", ""]
+        assert run("produce", "t", "-q", "-D", "", "--allow-empty", full, empty).code == 0
+        assert len(run("consume", "t", "-e", "-o", "json").json()) == 4
 
     @pytest.mark.parametrize(
         ("options", "given"),

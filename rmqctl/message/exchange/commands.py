@@ -18,7 +18,7 @@ from rmqctl.produce.rows import SentRow
 if TYPE_CHECKING:
     from rmqctl.admin.messages.search.query import Query
     from rmqctl.produce.run import Limits
-    from rmqctl.produce.sources import Portion
+    from rmqctl.produce.sources import Portion, Source
     from storage.readonly import StoreView
 
     from .import_reader import ImportPosition
@@ -242,11 +242,10 @@ def import_messages(
 
         check_send_topic(name)
     if keep_times:
-        total, portions = _whole_portions(cli, file, form, ignore=ignore_unknown)
+        source = _whole_portions(cli, file, form, ignore=ignore_unknown)
         _import_as_they_were(
             cli,
-            portions,
-            total,
+            source,
             mapped,
             topic,
             skip_invalid=skip_invalid,
@@ -258,11 +257,11 @@ def import_messages(
 
         pace = cli.parsed("--speed", parse_speed, speed) if speed else None
         by_columns = pace is None
-        total, portions = _portions(cli, file, form, ignore=ignore_unknown, by_columns=by_columns)
+        source = _portions(cli, file, form, ignore=ignore_unknown, by_columns=by_columns)
         if pace is not None:
-            portions = replayed(portions, pace)
+            source = source._replace(portions=replayed(source.portions, pace, zone=cli.zone))
         limits = Limits(_BATCH, None, skip_invalid, None, allow_empty)
-        _import(cli, portions, total, mapped, topic, limits, fold_queues=fold_queues)
+        _import(cli, source, mapped, topic, limits, fold_queues=fold_queues)
 
 
 def _mapped_topics(cli: Cli, texts: Iterable[str]) -> dict[str, str]:
@@ -279,8 +278,7 @@ def _mapped_topics(cli: Cli, texts: Iterable[str]) -> dict[str, str]:
 
 def _import_as_they_were(
     cli: Cli,
-    portions: "Iterator[Portion]",
-    total: int | None,
+    source: "Source",
     mapped: dict[str, str],
     topic: str | None,
     *,
@@ -300,13 +298,12 @@ def _import_as_they_were(
         run = KeptTimesImport(
             cli, broker, topics, skip_invalid=skip_invalid, allow_empty=allow_empty
         )
-        run.run(portions, total)
+        run.run(source)
 
 
 def _import(
     cli: Cli,
-    portions: "Iterator[Portion]",
-    total: int | None,
+    source: "Source",
     mapped: dict[str, str],
     topic: str | None,
     limits: "Limits",
@@ -318,7 +315,6 @@ def _import(
     from rmqctl.produce.rate_limit import Pace
     from rmqctl.produce.run import ProduceRun
     from rmqctl.produce.sender import Defaults
-    from rmqctl.produce.sources import Source
 
     from .import_reader import ImportPosition
     from .target_queues import TargetQueues
@@ -326,7 +322,7 @@ def _import(
     with open_for_writing(cli, create=True) as broker:
         queues = TargetQueues(broker, DEFAULT_TOPIC_QUEUE_NUMS, fold=fold_queues)
         placing = ImportPosition(mapped, topic, queues)
-        source = Source(_placed(portions, placing), total)
+        source = source._replace(portions=_placed(source.portions, placing))
         run = ProduceRun(cli, Pace(None), limits, to=topic or "their topics")
         run.run(broker, source, Defaults(topic or ""))
 
@@ -338,56 +334,56 @@ def _placed(portions: "Iterator[Portion]", placing: "ImportPosition") -> "Iterat
     return (placed for portion in portions for placed in placing.place(portion))
 
 
-def _portions(
-    cli: Cli, file: str, form: str, *, ignore: bool, by_columns: bool
-) -> "tuple[int | None, Iterator[Portion]]":
-    """The number of bytes to read, None if unknown, and the messages."""
+def _portions(cli: Cli, file: str, form: str, *, ignore: bool, by_columns: bool) -> "Source":
+    """The messages of a file."""
     from rmqctl.produce.given_rows import json_reader
-    from rmqctl.produce.sources import Input
+    from rmqctl.produce.sources import Input, Source
 
     from . import import_reader
 
     if form == "raw":
-        return _size(file), import_reader.raw_portions(file)
+        return Source(import_reader.raw_portions(file), _size(file))
     if form == "parquet":
-        return _size(file), import_reader.parquet_portions(file, ignore_unknown=ignore)
+        portions = import_reader.parquet_portions(file, ignore_unknown=ignore)
+        return Source(portions, _size(file))
     given = Input([file], b"\n", import_reader.LONGEST_LINE)
     if form == "csv":
-        return given.total_bytes, given.csv(
+        portions = given.csv(
             import_reader.parse_fields,
             ignore_unknown=ignore,
             tell=cli.say,
             by_columns=by_columns,
             has_places=True,
         )
-    return given.total_bytes, given.parsed(
-        lambda line: import_reader.parse_line(line, ignore_unknown=ignore),
-        strips=True,
-        reader=json_reader(has_places=True) if by_columns else None,
-    )
+    else:
+        portions = given.parsed(
+            lambda line: import_reader.parse_line(line, ignore_unknown=ignore),
+            strips=True,
+            reader=json_reader(has_places=True) if by_columns else None,
+        )
+    return Source(portions, given.total_bytes, given)
 
 
-def _whole_portions(
-    cli: Cli, file: str, form: str, *, ignore: bool
-) -> "tuple[int | None, Iterator[Portion]]":
+def _whole_portions(cli: Cli, file: str, form: str, *, ignore: bool) -> "Source":
     """The same, for messages with all stored fields."""
-    from rmqctl.produce.sources import Input
+    from rmqctl.produce.sources import Input, Source
 
     from . import kept_times
     from .import_reader import LONGEST_LINE
 
     if form == "raw":
-        return _size(file), kept_times.whole_raw_portions(file)
+        return Source(kept_times.whole_raw_portions(file), _size(file))
     if form == "parquet":
-        return _size(file), kept_times.whole_parquet_portions(file, ignore_unknown=ignore)
+        portions = kept_times.whole_parquet_portions(file, ignore_unknown=ignore)
+        return Source(portions, _size(file))
     given = Input([file], b"\n", LONGEST_LINE)
     if form == "csv":
-        return given.total_bytes, given.csv(
-            kept_times.parse_whole_fields, ignore_unknown=ignore, tell=cli.say
+        portions = given.csv(kept_times.parse_whole_fields, ignore_unknown=ignore, tell=cli.say)
+    else:
+        portions = given.parsed(
+            lambda line: kept_times.parse_whole_line(line, ignore_unknown=ignore), strips=True
         )
-    return given.total_bytes, given.parsed(
-        lambda line: kept_times.parse_whole_line(line, ignore_unknown=ignore), strips=True
-    )
+    return Source(portions, given.total_bytes, given)
 
 
 def _size(file: str) -> int | None:

@@ -45,18 +45,25 @@ def parse_fields(fields: dict[str, Any]) -> Outgoing:
 
 def whole(fields: Mapping[str, Any], message: Outgoing) -> Outgoing:
     """Add topic, queue, and the keys exactly as stored: an array loses empty ones."""
-    topic, queue_id = fields.get("topic"), fields.get("queue_id")
+    topic = fields.get("topic")
     if topic is not None and not isinstance(topic, str):
         raise ValueError(f"its topic is {topic!r}, not a text")
-    if isinstance(queue_id, str):
-        queue_id = parse_digits(queue_id)
-    elif type(queue_id) is not int or queue_id < 0:
-        queue_id = None
+    queue_id = _queue_id(fields.get("queue_id"))
     stored = (fields.get("properties") or {}).get(PROPERTY_KEYS)
     keys = message.keys
     if isinstance(stored, str) and split_keys(stored) == split_keys(keys):
         keys = stored
     return message._replace(topic=topic or None, queue_id=queue_id, keys=keys)
+
+
+def _queue_id(value: object) -> int | None:
+    """A queue number; None for none. ValueError for another value: its queue would be any."""
+    if value is None or value == "":
+        return None
+    number = parse_digits(value) if isinstance(value, str) else value
+    if type(number) is not int or number < 0:
+        raise ValueError(f"its queue_id is {value!r}, not a queue number")
+    return number
 
 
 def parquet_portions(path: str, *, ignore_unknown: bool = False) -> Iterator[Portion]:

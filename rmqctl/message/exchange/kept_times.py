@@ -42,7 +42,7 @@ def parse_whole_line(record: bytes, *, ignore_unknown: bool = False) -> Outgoing
 
 def parse_whole_fields(fields: Mapping[str, Any]) -> Outgoing:
     """The message of an object, or of the cells of a CSV record."""
-    message = whole(fields, from_fields(dict(fields)))
+    message = whole(fields, from_fields(dict(fields), keeps_properties=True))
     return message._replace(stored=_stored(fields, message.body))
 
 
@@ -55,7 +55,7 @@ def whole_parquet_portions(path: str, *, ignore_unknown: bool = False) -> "Itera
         body = row.pop("body", None)
         if not isinstance(body, bytes):
             raise ValueError("has no column body of bytes")
-        message = whole(row, from_fields({**row, "body": ""}))
+        message = whole(row, from_fields({**row, "body": ""}, keeps_properties=True))
         return message._replace(body=body, stored=_stored(row, body))
 
     yield from outgoing_portions(read_parquet(path), message_of)

@@ -5,7 +5,7 @@ it. So the times of the file must not decrease either, starting at the store's l
 message is refused.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,7 +28,7 @@ from .target_queues import TargetQueues
 if TYPE_CHECKING:
     from broker.embedded.broker import EmbeddedBroker
     from rmqctl.cli.context import Cli
-    from rmqctl.produce.sources import Portion
+    from rmqctl.produce.sources import Portion, Source
 
 _AHEAD_MS = 60_000
 """Allowed difference of the clocks of two machines."""
@@ -81,17 +81,19 @@ class KeptTimesImport:
         self.count = 0
         """Number of stored messages."""
 
-    def run(self, portions: "Iterator[Portion]", total_bytes: int | None) -> None:
+    def run(self, source: "Source") -> None:
         """Store all messages and print a summary; PartlyDone (8 or 2) if some were refused."""
-        with self._cli.progress("import", "messages", total_bytes) as progress:
+        with self._cli.progress("import", "messages", source.total_bytes) as progress:
             try:
-                for portion in portions:
+                for portion in source.portions:
                     before = self.count
                     self._put(portion)
                     size = sum(len(message.body) for message in portion.messages)
                     progress.advance(self.count - before, size)
             except InvalidRecordError as error:
                 self._invalid.append(error)
+        if source.given is not None:
+            source.given.tell_blank(self._cli.say)
         if self._rows is not None:
             self._rows.finish()
         self._judge()

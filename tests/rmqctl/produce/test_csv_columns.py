@@ -53,6 +53,15 @@ def test_columns_that_are_fields_keep_their_meaning(store):
     assert run("consume", "people", "-e", "--tag", "new").lines
 
 
+def test_columns_that_only_exports_have_stay_in_a_row_that_is_the_body(store):
+    table = b"id,topic,queue_id,store_size,body_encoding,flag\nA1,news,7,big,json,5\n"
+    rows, _ = sent("--key-field", "id", "--body-field", "*", table=table)
+    row = {"topic": "news", "queue_id": "7", "store_size": "big", "body_encoding": "json"}
+    assert [(keys, json.loads(body), named) for keys, body, named in rows] == [(["A1"], row, {})]
+    [stored] = run("consume", "people", "-e", "-o", "json").json()
+    assert stored["flag"] == 5
+
+
 @pytest.mark.parametrize(
     ("options", "table", "sentence"),
     [

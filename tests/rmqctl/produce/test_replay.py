@@ -6,9 +6,11 @@ import pytest
 
 from rmqctl.produce.parsers import Outgoing
 from rmqctl.produce.replay import parse_speed, replayed
-from rmqctl.produce.sender import InvalidRecordError
 from rmqctl.produce.sources import Portion
 from tests.support.cli import run
+
+FIRST = 1_767_225_600_000
+"""2026-01-01 UTC; the times of messages count from it."""
 
 
 class Clock:
@@ -27,7 +29,7 @@ class Clock:
 
 
 def portion(*times):
-    messages = [Outgoing(b"x", store_timestamp=time) for time in times]
+    messages = [Outgoing(b"x", store_timestamp=FIRST + time) for time in times]
     return Portion(None, messages, range(1, 1 + len(times)))
 
 
@@ -36,7 +38,7 @@ def sent(portions, speed):
     clock = Clock()
     at = []
     for one in replayed(iter(portions), speed, clock, clock.sleep):
-        at += [(round(clock.now - 100, 6), m.store_timestamp) for m in one.messages]
+        at += [(round(clock.now - 100, 6), m.store_timestamp - FIRST) for m in one.messages]
     return at, clock
 
 
@@ -60,14 +62,70 @@ def test_a_late_message_does_not_make_later_ones_late():
     at = []
     for one in replayed(iter([portion(0), portion(1000), portion(2000)]), 1.0, clock, clock.sleep):
         at.append(round(clock.now - 100, 3))
-        if one.messages[0].store_timestamp == 0:
+        if one.messages[0].store_timestamp == FIRST:
             clock.now += 1.5  # the first send takes long
     assert at == [0.0, 1.5, 2.0]
 
 
-def test_a_record_without_a_time_is_named():
-    with pytest.raises(InvalidRecordError, match="store_timestamp, which --speed needs"):
-        list(replayed(iter([Portion(None, [Outgoing(b"x")], range(7, 8))]), 1.0))
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        (None, "has no store_timestamp, which --speed needs"),
+        ("", "has no store_timestamp, which --speed needs"),
+        (1_000, "its store_timestamp '1000' would be"),
+        (7_289_654_400_000, "its store_timestamp '7289654400000' would be"),
+        ("soon", "its store_timestamp 'soon' is not a time"),
+        ("-1h", "its store_timestamp '-1h'"),
+        (0, "its store_timestamp is 0: no message is that old"),
+        (1.5, "its store_timestamp is 1.5, not a time"),
+    ],
+)
+def test_a_record_without_a_time_is_named_and_others_go_on(given, reason):
+    times = (FIRST, given, FIRST)
+    messages = [Outgoing(b"%d" % n, store_timestamp=time) for n, time in enumerate(times)]
+    first, last = replayed(iter([Portion(None, messages, range(7, 10))]), 1.0)
+    assert f"line 8: {reason}" in str(first.invalid)
+    assert ([m.body for m in first.messages], [*first.lines]) == ([b"0"], [7])
+    assert ([m.body for m in last.messages], [*last.lines]) == ([b"2"], [9])
+    assert last.invalid is None
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        (1_767_225_600, 1_767_225_610),
+        (1_767_225_600_000, "1767225610000"),
+        (1_767_225_600_000_000, 1_767_225_610_000_000),
+        (1_767_225_600_000_000_000, 1_767_225_610_000_000_000),
+        ("2026-01-01T00:00:00Z", "2026-01-01T01:00:10+01:00"),
+    ],
+    ids=["s", "ms", "us", "ns", "iso"],
+)
+def test_times_between_messages_are_read_in_any_form_of_a_time(times):
+    clock = Clock()
+    messages = [Outgoing(b"x", store_timestamp=time) for time in times]
+    list(replayed(iter([Portion(None, messages, range(1, 3))]), 1.0, clock, clock.sleep))
+    assert clock.slept == [10.0]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["produce", "t", "--input", "jsonl"],
+        ["message", "import", "-", "-t", "t"],
+    ],
+)
+def test_a_record_with_no_time_is_left_out_alone(store, command):
+    lines = b"".join(
+        b'{"body":"%d","store_timestamp":%s}\n' % (n, time)
+        for n, time in enumerate([b"1767225600", b"17", b"1767225600"])
+    )
+    result = run(*command, "--speed", "1", stdin=lines)
+    assert (result.code, "line 2: its store_timestamp '17' would be" in result.err) == (8, True)
+    assert run("consume", "t", "-e").lines == ["0"]
+    result = run(*command, "--speed", "1", "--skip-invalid", stdin=lines)
+    assert (result.code, "line 2: its store_timestamp" in result.err) == (8, True)
+    assert run("consume", "t", "-e").lines == ["0", "0", "2"]
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "half", "inf", "nan", ""])
