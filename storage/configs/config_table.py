@@ -14,7 +14,7 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar
 from storage.coordination.shared_state import Word
 from storage.coordination.write_lock_idle import change_unmapped
 from storage.files.fs import FileSystem
-from storage.format.java_numbers import java_int, java_long
+from storage.format.java_numbers import java_int, java_long, next_java_long
 
 from .config_file import ConfigFile, FileIdent, JsonObject
 
@@ -30,7 +30,7 @@ class DataVersion(NamedTuple):
 
     def next_version(self, now_ms: int) -> Self:
         """Give the version after one more change (DataVersion.nextVersion)."""
-        return self._replace(timestamp=now_ms, counter=self.counter + 1)
+        return self._replace(timestamp=now_ms, counter=next_java_long(self.counter))
 
     @classmethod
     def from_json(cls, value: Any, now_ms: int) -> Self:

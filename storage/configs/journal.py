@@ -111,6 +111,12 @@ class Journal:
             with self._lock.held():
                 files = self.files()
                 change_id = self._last_id(files)
+                if change_id > MAX_COUNT - len(changes):
+                    raise StoreNotWritableError(
+                        self.path,
+                        f"its last entry has change_id {change_id}, after which there is none; "
+                        "move the files of this folder away to begin a new journal",
+                    )
                 lines = []
                 for change in changes:
                     change_id += 1

@@ -34,6 +34,7 @@ from storage.errors import CorruptFileError, StoreNotWritableError
 from storage.files.bounded import NO_FILE
 from storage.files.fs import FileSystem
 from storage.format.names import OURS
+from storage.format.shapes import MAX_LONG
 
 from .config_file import ConfigSource, encoded, ident_of, replace_file
 from .consumer_offsets import (
@@ -45,6 +46,7 @@ from .progress_log import (
     EXPORTED,
     NEXT_JAVA,
     QUEUES,
+    REMEDY,
     SETTLED,
     Changes,
     Place,
@@ -171,7 +173,8 @@ class ProgressFile:
         move are dropped. ``before_write`` is called under the lock with the old and new values and
         the change id of the last completed move. It notes them in the journal and gives the new
         change id, or raises, which leaves everything unchanged. On the device when this returns.
-        Raises StoreNotWritableError, and nothing has changed then.
+        Raises StoreNotWritableError, and CorruptFileError where a queue has no next generation;
+        nothing has changed then.
         """
         with self._changing_files():
             with self._lock:
@@ -179,6 +182,13 @@ class ProgressFile:
             moved = table.copy()
             moves: Moves = {}
             for (key, queue_id), offset in targets.items():
+                if not table.is_movable(key, queue_id):
+                    raise CorruptFileError(
+                        self.path,
+                        0,
+                        f"queue {queue_id} of {key} has generation {MAX_LONG}, after which there "
+                        f"is none ({REMEDY})",
+                    )
                 old = table.get(key, queue_id)
                 moves[key, queue_id] = (old, moved.move(key, queue_id, offset))
             if before_write is not None:
@@ -278,6 +288,7 @@ class ProgressFile:
                     if (
                         isinstance(log, ProgressLog)
                         and log.move is None
+                        and log.has_numbers
                         and log.table.lock_mtime_ns == self._reader.lock_mtime_ns()
                         and self._reader.is_marked
                         and not self._distrusted
@@ -394,7 +405,8 @@ class ProgressFile:
     def _put(self, table: ProgressTable) -> None:
         """Replace the log by a table. The mark comes last: until then an old store is one."""
         with self._lock:
-            n = 1 if self._reader.log is None else self._reader.log.ending.n + 1
+            log = self._reader.log
+            n = log.ending.n + 1 if log is not None and log.has_numbers else 1
             self._reader.log = None
         try:
             replace_file(self._fs, self.path, table_line(table, n, None))

@@ -114,6 +114,8 @@ class Place(NamedTuple):
 
 
 MOST_KNOWN: Final = 4_096
+_MOST_LINES: Final = 8
+"""Lines that one change may write, and more."""
 
 
 class ProgressLog:
@@ -206,6 +208,12 @@ class ProgressLog:
     def is_long(self) -> bool:
         """Whether a table is to take the place of the changes."""
         return self.ending.end - self.table_size > max(_LEAST_LOG, self.table_size)
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether there are numbers for the lines of a change after the last one; else a table is
+        to take the place of the log, and they begin anew."""
+        return self.ending.n <= MAX_COUNT - _MOST_LINES
 
     # -- lines to write ---------------------------------------------------------------------------
 

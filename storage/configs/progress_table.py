@@ -102,10 +102,20 @@ class ProgressTable:
         return result
 
     def move(self, key: str, queue_id: int, offset: int | None) -> QueueProgress:
-        """Set the progress, forward or back, or forget it (None): a new generation."""
-        moved = QueueProgress(self.get(key, queue_id).generation + 1, offset)
+        """Set the progress, forward or back, or forget it (None): a new generation.
+
+        After the last one they begin anew, as those of a table that was lost. Where consumers
+        may go on that have the last one, ``is_movable`` is to be asked before.
+        """
+        known = self.get(key, queue_id)
+        generation = known.generation + 1 if self.is_movable(key, queue_id) else 1
+        moved = QueueProgress(generation, offset)
         self.put(key, queue_id, moved)
         return moved
+
+    def is_movable(self, key: str, queue_id: int) -> bool:
+        """Whether there is a generation after that of a queue."""
+        return self.get(key, queue_id).generation < MAX_LONG
 
     def adopt(self, java: OffsetTable) -> None:
         """Take over what Java changed since the last export, as moves.
@@ -352,7 +362,7 @@ def _are_usual(values: list[Any]) -> bool:
     if {*map(type, generations), *map(type, offsets)} != {int}:
         return False
     least, most = min(generations), max(*generations, *offsets)
-    return bool(least >= 0 and min(offsets) >= -MAX_LONG and most <= MAX_LONG)
+    return bool(least >= 0 and min(offsets) >= -MAX_LONG - 1 and most <= MAX_LONG)
 
 
 def _row(queues: Any, place: str) -> list[tuple[int, Any]]:
@@ -375,7 +385,7 @@ def _number_or_none(entry: dict[str, Any], name: str, most: int) -> int | None:
 
 
 def _is_long(value: Any) -> bool:
-    return type(value) is int and -MAX_LONG <= value <= MAX_LONG
+    return type(value) is int and -MAX_LONG - 1 <= value <= MAX_LONG
 
 
 def _wrong(place: str, value: Any, wanted: str) -> ShapeError:

@@ -30,6 +30,11 @@ def java_long(value: Any) -> int:
     return _within(value, MAX_LONG, "a long")
 
 
+def next_java_long(number: int) -> int:
+    """The long after a long, as AtomicLong counts: the smallest one follows the largest."""
+    return number + 1 if number < MAX_LONG else -MAX_LONG - 1
+
+
 def _within(value: Any, most: int, kind: str) -> int:
     """Numbers in quotes count, fractions are cut, true is 1 (TypeUtils.castToInt)."""
     number: int | None = None

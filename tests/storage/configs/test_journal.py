@@ -86,3 +86,14 @@ class BrokenDisk(FileSystem):
 def test_a_failed_write_is_one_clear_error(tmp_path):
     with pytest.raises(StoreNotWritableError, match="Input/output error"):
         Journal(tmp_path, BrokenDisk()).append({"n": 1}, 1)
+
+
+def test_no_entry_is_written_that_no_reader_takes(tmp_path):
+    journal = Journal(tmp_path)
+    journal.append({"n": 1}, 5)
+    (path,) = journal.files()
+    before = path.read_bytes() + seal({"change_id": 1 << 53, "at_timestamp": 6, "n": 2}) + b"\n"
+    path.write_bytes(before)
+    with pytest.raises(StoreNotWritableError, match="change_id 9007199254740992"):
+        journal.append({"n": 3}, 7)
+    assert path.read_bytes() == before

@@ -12,7 +12,7 @@ from storage.configs.checksummed_json import seal
 from storage.configs.config_file import ConfigFile
 from storage.configs.consumer_offsets import load_consumer_offsets
 from storage.configs.progress import ProgressFile
-from storage.configs.progress_log import Move, ProgressLog
+from storage.configs.progress_log import Move, ProgressLog, table_line
 from storage.configs.progress_rows import KnownRows
 from storage.configs.progress_table import QueueProgress
 from storage.errors import CorruptFileError, StoreNotWritableError, StoreVersionError
@@ -272,3 +272,49 @@ def test_a_lock_that_can_not_be_opened_is_an_error_of_the_store(root):
     ):
         with pytest.raises(StoreNotWritableError, match="Is a directory"):
             change()
+
+
+def put_table(root: Path, n: int, progress: QueueProgress) -> ProgressFile:
+    """Replace the log by a table whose numbers are given."""
+    file = ProgressFile(root)
+    file.commit({KEY: QueueProgress(0, 1)})
+    file.export()
+    table = file.read().copy()
+    table.put(*KEY, progress)
+    file.path.write_bytes(table_line(table, n, None))
+    return ProgressFile(root)
+
+
+def test_after_the_last_generation_no_move_is_written(root):
+    file = put_table(root, 7, QueueProgress((1 << 63) - 1, 5))
+    before = file.path.read_bytes()
+    with pytest.raises(CorruptFileError, match="queue 0 of T@g has generation 9223372036854775807"):
+        file.move({KEY: 3})
+    assert file.path.read_bytes() == before
+    file.commit({OTHER: QueueProgress(0, 2)})
+    assert ProgressFile(root).read().get(*OTHER).offset == 2
+
+
+def test_recovery_begins_generations_anew_after_the_last_one(root):
+    file = put_table(root, 7, QueueProgress((1 << 63) - 1, 5))
+    file.recover({KEY: 3}, lambda *_: 1)
+    assert ProgressFile(root).read().get(*KEY) == QueueProgress(1, 3)
+
+
+@pytest.mark.parametrize("below", range(12))
+def test_the_numbers_of_lines_begin_anew_before_the_last_one(root, below):
+    file = put_table(root, (1 << 53) - below, QueueProgress(0, 5))
+    for offset in range(10, 15):
+        file.commit({KEY: QueueProgress(0, offset)})
+        file.export()
+        assert ProgressFile(root).read().get(*KEY).offset == offset
+    file.move({KEY: 3})
+    assert ProgressFile(root).read().get(*KEY) == QueueProgress(1, 3)
+    assert load_consumer_offsets(root) == {"T@g": {0: 3}}
+
+
+def test_the_smallest_offset_of_java_is_taken_over_and_read_again(root):
+    put_java(root, {"T@g": {0: -(1 << 63), 1: 4}})
+    file = ProgressFile(root)
+    file.commit({("T@h", 0): QueueProgress(0, 2)})
+    assert ProgressFile(root).read().known_offsets() == {"T@g": {1: 4}, "T@h": {0: 2}}
