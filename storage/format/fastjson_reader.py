@@ -7,6 +7,7 @@ hundredth of a short command's time.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from math import isfinite
 from typing import Final, NoReturn
 
@@ -166,12 +167,10 @@ class JsonReader:
         return self._token == char and self._kind == "punctuation"
 
     def _number(self) -> int | float:
-        try:
-            if self._suffix in ("F", "D"):
-                return float(self._token)
-            return int(self._token)
-        except ValueError:  # a fraction, or more digits than int() accepts
-            number = float(self._token)
+        if self._suffix not in ("F", "D"):
+            with suppress(ValueError):  # a fraction, or more digits than int() accepts
+                return int(self._token)
+        number = float(self._token)
         return number if isfinite(number) else self._fail("this number is too large")
 
     def _unescaped(self, text: str) -> str:

@@ -1,6 +1,7 @@
 """``topic create --from-file``, ``alter`` and ``delete``."""
 
 import json
+import re
 
 import pytest
 
@@ -420,3 +421,32 @@ def test_hours_hold_every_message_once():
                 assert start <= row["first_timestamp"] <= row["last_timestamp"] < start + 3_600_000
                 offset = 45 if zone == "Asia/Kathmandu" else 0
                 assert (start // 60_000 + offset) % 60 == 0
+
+
+@pytest.mark.parametrize("words", [("topic", "create"), ("group", "create")])
+def test_after_the_last_counter_it_wraps_as_javas_and_no_change_is_lost(store, words):
+    assert run(*words, "first").code == 0
+    kind = words[0]
+    name = "topics.json" if kind == "topic" else "subscriptionGroup.json"
+    path = store / "config" / name
+    text = re.sub(r'"counter":\d+', f'"counter":{(1 << 63) - 1}', path.read_text())
+    path.write_text(text)
+    for fresh in ("second", "third"):
+        assert run(*words, fresh).code == 0
+        assert fresh in run(kind, "list", "-o", "json").out
+    assert f'"counter":{1 - (1 << 63)}' in path.read_text()
+
+
+@pytest.mark.parametrize("suffix", ["D", "F", ""])
+def test_a_number_that_no_file_can_hold_is_damage_before_a_change(store, suffix):
+    run("topic", "create", "orders")
+    path = store / "config/topics.json"
+    before = path.read_text().replace("{", f'{{"x":1e999{suffix},', 1)
+    path.write_text(before)
+    path.with_name("topics.json.bak").unlink(missing_ok=True)
+    result = run("topic", "create", "fresh")
+    assert result.code == 4
+    assert "topics.json" in result.err
+    assert path.read_text() == before
+    assert [entry["topic"] for entry in journal(store)] == ["orders"]
+    path.unlink()

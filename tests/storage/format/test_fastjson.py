@@ -108,6 +108,7 @@ def test_what_fastjson_tolerates_is_read(text: str, value: Any) -> None:  # [J]
         '{"a":1} x', '{"a" 1}', '{"a":1', "[1", "{a-b:1}", "{%R%g@x:1}", r'{"a":"\q"}',
         '{"a":1;}', '{"a":1"b":2}', '{"a":1 b:2}', "{a b:1}", '{"a":x}', "{} {}", '{"a":.5}',
         "", '{"a":"x', "{", "]", ":", '{"a"', "/*/*", '{"a":1e999}', "9" * 5000 + "x",
+        '{"a":1e999D}', '{"a":-1e999F}', "9" * 400 + "D",
     ],
 )  # fmt: skip
 def test_what_is_no_json_is_refused(text: str) -> None:  # [J] but for the last line
