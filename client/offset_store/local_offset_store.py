@@ -18,10 +18,11 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from storage.configs.config_file import ConfigFile
+from storage.configs.config_file import ConfigFile, ConfigSource
 from storage.coordination.locks import ProcessLock
-from storage.errors import StoreError
+from storage.errors import CorruptFileError, StoreError, go_on_without
 from storage.format.message import MessageQueue
+from storage.format.shapes import MAX_INT, MAX_LONG, ShapeError, members, rows, text, whole
 
 from .offset_store import OffsetTable, ReadOffsetType
 
@@ -35,6 +36,9 @@ LOCAL_OFFSET_STORE_DIR: Final = ".rmqctl_offsets"
 OFFSETS_FILE: Final = "offsets.json"
 _LOCK_FILE: Final = "offsets.lock"
 _TABLE: Final = "offsetTable"
+_ENTRIES: Final = rows(
+    members({"topic": text, "brokerName": text, "queueId": whole(0, MAX_INT), "offset": whole(0)})
+)
 
 
 class LocalFileOffsetStore:
@@ -51,9 +55,13 @@ class LocalFileOffsetStore:
     def load(self) -> None:
         """Take the file's offsets into memory; its ``.bak``'s if it is damaged.
 
-        Raises CorruptFileError if both are.
+        Raises CorruptFileError if both are, DamagedFileWarning if the file is.
         """
-        for queue, offset in self._read().items():
+        loaded = self._file.load()
+        if loaded.source is ConfigSource.BAK:
+            damage = CorruptFileError(self.path, 0, "its content is no table of progress")
+            go_on_without(damage, "its .bak is taken, which may be older")
+        for queue, offset in _offsets(loaded.document).items():
             self._table.update(queue, offset, increase_only=False)
 
     def update_offset(self, queue: MessageQueue, offset: int, increase_only: bool) -> None:
@@ -101,12 +109,13 @@ class LocalFileOffsetStore:
         return _offsets(self._file.load().document)
 
     def _write(self, changed: Mapping[MessageQueue, int]) -> None:
-        if not changed:
+        kept = {queue: offset for queue, offset in changed.items() if 0 <= offset <= MAX_LONG}
+        if not kept:
             return
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self._changing.held():
-                self._file.save(_document({**self._read(), **changed}))
+                self._file.save(_document({**self._read(), **kept}))
         except (StoreError, OSError) as error:
             logger.warning("progress cannot be written: path=%s: %s", self.path, error)
 
@@ -125,15 +134,16 @@ def _document(offsets: Mapping[MessageQueue, int]) -> dict[str, Any]:
 
 
 def _offsets(document: dict[str, Any]) -> dict[MessageQueue, int]:
-    """Read the table. Raises ValueError or TypeError for a document that is none."""
-    offsets = {}
-    for entry in document.get(_TABLE, ()):
-        try:
-            queue = MessageQueue(entry["topic"], entry["brokerName"], entry["queueId"])
-            offsets[queue] = int(entry["offset"])
-        except KeyError as error:
-            raise ValueError(f"an entry of {_TABLE} has no {error}") from error
-    return offsets
+    """Read the table. Raises ValueError for a document that is none."""
+    entries = document.get(_TABLE, [])
+    try:
+        _ENTRIES(entries, _TABLE)
+    except ShapeError as error:
+        raise ValueError(str(error)) from error
+    return {
+        MessageQueue(entry["topic"], entry["brokerName"], entry["queueId"]): entry["offset"]
+        for entry in entries
+    }
 
 
 def _folder_name(name: str) -> str:

@@ -17,7 +17,7 @@ from client.offset_store.local_offset_store import LocalFileOffsetStore
 from client.offset_store.offset_store import OffsetStore, ReadOffsetType
 from client.offset_store.remote_offset_store import RemoteBrokerOffsetStore
 from storage.configs.topics import TopicConfig
-from storage.errors import CorruptFileError
+from storage.errors import CorruptFileError, DamagedFileWarning
 from storage.format.message import MessageQueue
 from tests.support.failing_broker import DOWN, FailingBroker
 
@@ -369,7 +369,8 @@ def test_a_damaged_file_is_replaced_by_its_bak(tmp_path: Path, damage: str) -> N
         store.persist(Q0)
     store.path.write_text(damage)
     again = local(tmp_path)
-    again.load()
+    with pytest.warns(DamagedFileWarning, match=r"its \.bak is taken, which may be older"):
+        again.load()
     assert again.read_offset(Q0, MEMORY) == 5
     store.path.unlink()
     assert again.read_offset(Q0, STORE) == 5
@@ -413,3 +414,59 @@ def test_a_file_that_can_not_be_written_is_logged(tmp_path: Path, caplog) -> Non
     store.persist(Q0)
     assert "progress cannot be written" in caplog.text
     assert store.read_offset(Q0, MEMORY) == 5
+
+
+GOOD = {"topic": "T", "brokerName": "broker-a", "queueId": 0, "offset": 5}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"queueId": "0"},
+        {"queueId": -1},
+        {"queueId": 1 << 31},
+        {"queueId": True},
+        {"topic": 5},
+        {"topic": None},
+        {"brokerName": ["broker-a"]},
+        {"offset": 1e300},
+        {"offset": 5.0},
+        {"offset": "5"},
+        {"offset": -5},
+        {"offset": 1 << 63},
+    ],
+    ids=str,
+)
+def test_an_entry_of_another_type_is_damage_for_which_the_bak_stands(tmp_path: Path, wrong) -> None:
+    store = local(tmp_path)
+    for offset in (5, 6):
+        store.update_offset(Q0, offset, increase_only=True)
+        store.persist_all([Q0])
+    store.path.write_text(json.dumps({"offsetTable": [{**GOOD, **wrong}]}))
+    again = local(tmp_path)
+    with pytest.warns(DamagedFileWarning, match=r"offsets\.json is damaged.*its \.bak is taken"):
+        again.load()
+    assert again.read_offset(Q0, MEMORY) == 5
+    again.update_offset(Q0, 9, increase_only=True)
+    again.persist_all([Q0])
+    assert json.loads(store.path.read_text()) == {"offsetTable": [{**GOOD, "offset": 9}]}
+
+
+@pytest.mark.parametrize("document", ["[]", '{"offsetTable":5}', '{"offsetTable":[5]}'])
+def test_a_table_of_another_form_without_a_bak_is_refused(tmp_path: Path, document: str) -> None:
+    store = local(tmp_path)
+    store.path.parent.mkdir(parents=True)
+    store.path.write_text(document)
+    with pytest.raises(CorruptFileError):
+        store.load()
+
+
+@pytest.mark.parametrize("offset", [-1, 1 << 63])
+def test_an_offset_that_no_reader_takes_is_not_written(tmp_path: Path, offset: int) -> None:
+    store = local(tmp_path)
+    store.update_offset(Q0, offset, increase_only=False)
+    store.update_offset(Q1, 7, increase_only=False)
+    store.persist_all([Q0, Q1])
+    again = local(tmp_path)
+    again.load()
+    assert (again.read_offset(Q0, MEMORY), again.read_offset(Q1, MEMORY)) == (None, 7)
