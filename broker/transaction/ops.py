@@ -115,7 +115,9 @@ class TransactionOffsets:
 
     def _offset(self, topic: str) -> int:
         known = self._progress.query(CHECK_GROUP, topic, HALF_QUEUE).offset
-        return self._view().min_offset_in_queue(topic, HALF_QUEUE) if known is None else known
+        if known is None or known < 0:  # of Java's file, which holds whatever a client sent
+            return self._view().min_offset_in_queue(topic, HALF_QUEUE)
+        return known
 
 
 def _half_offsets(op: MessageExt) -> list[int]:

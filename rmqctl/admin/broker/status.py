@@ -63,8 +63,8 @@ def _delay_levels(broker: "EmbeddedBroker") -> Iterator[dict[str, Any]]:
     view = broker.view
     delivered = load_delay_offsets(view.root)
     delays = parse_delay_levels(view.config.message_delay_level)
-    used = [queue_id + 1 for topic, queue_id in view.queues() if topic == SCHEDULE_TOPIC]
-    for level in range(1, max([len(delays), *used]) + 1):
+    used = {queue_id + 1 for topic, queue_id in view.queues() if topic == SCHEDULE_TOPIC}
+    for level in sorted({*range(1, len(delays) + 1), *used}):
         # A level that the settings no longer have is shown too: nothing delivers its messages.
         delay_ms = delays[level - 1] if level <= len(delays) else None
         low, high = view.queue_bounds(SCHEDULE_TOPIC, level - 1)
@@ -87,11 +87,11 @@ def _half_messages(broker: "EmbeddedBroker") -> dict[str, Any]:
     """Half messages that are neither committed nor rolled back yet."""
     view = broker.view
     half, op = TransactionOffsets(broker.progress, lambda: view).query()
-    end = view.max_offset_in_queue(TRANS_HALF_TOPIC, HALF_QUEUE)
+    low, end = view.queue_bounds(TRANS_HALF_TOPIC, HALF_QUEUE)
     ended = EndedTransactions(lambda: view, op, half)
     while half < end and ended.read_more():
         pass
-    pending = [offset for offset in range(half, end) if not ended.take(offset)]
+    pending = [offset for offset in range(max(half, low), end) if not ended.take(offset)]
     oldest = view.store_timestamp(TRANS_HALF_TOPIC, HALF_QUEUE, pending[0]) if pending else None
     return {
         "pending": len(pending),

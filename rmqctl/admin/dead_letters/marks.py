@@ -181,14 +181,19 @@ def _acks(entries: Iterable[Mapping[str, Any]], group: str) -> list[Mapping[str,
 
 
 def _still_marked(entry: Mapping[str, Any], dead_letters: DeadLetters) -> list[Place]:
-    """The marks of an entry that exist: none if its writer was killed before the write."""
-    return [
-        (int(queue_id), offset)
-        for queue_id, ranges in entry["new"]["handled"].items()
-        for low, high in ranges
-        for offset in range(low, high)
-        if dead_letters.is_handled((int(queue_id), offset))
-    ]
+    """The marks of an entry that exist, of dead letters that exist: none if its writer was killed
+    before the write."""
+    found = []
+    for name, ranges in entry["new"]["handled"].items():
+        queue_id = int(name)
+        least, end = dead_letters.view.queue_bounds(dead_letters.topic, queue_id)
+        found += [
+            (queue_id, offset)
+            for low, high in ranges
+            for offset in range(max(low, least), min(high, end))
+            if dead_letters.is_handled((queue_id, offset))
+        ]
+    return found
 
 
 def _row(place: Place, message: "MessageExt | None", *, handled: bool) -> AckRow:

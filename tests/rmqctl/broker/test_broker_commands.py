@@ -9,10 +9,14 @@ import pytest
 from broker.api.transactions import LocalTransactionState
 from broker.embedded.broker import EmbeddedBroker
 from client.producer.transaction_producer import TransactionProducer
-from storage.format.message import Message
+from storage.config import SMALL_STORE
+from storage.format.encode import MessageInner
+from storage.format.message import SCHEDULE_TOPIC, Message
+from storage.store import MessageStore
 from tests.support.cli import run, start
 
 MEANWHILE = 30
+HOST = bytes((127, 0, 0, 1, 0, 0, 42, 159))
 
 
 @contextmanager
@@ -114,15 +118,18 @@ def test_nothing_is_delivered_by_the_way_in_a_store_of_others(foreign):
         producer.wait(MEANWHILE)
 
 
+class Undecided:
+    """Commits messages of one body, and does not know about others."""
+
+    def execute_local_transaction(self, message, argument):
+        state = LocalTransactionState
+        return state.COMMIT_MESSAGE if message.body == b"done" else state.UNKNOW
+
+    def check_local_transaction(self, message):
+        return LocalTransactionState.UNKNOW
+
+
 def test_half_messages_that_were_not_ended_are_pending(store):
-    class Undecided:
-        def execute_local_transaction(self, message, argument):
-            state = LocalTransactionState
-            return state.COMMIT_MESSAGE if message.body == b"done" else state.UNKNOW
-
-        def check_local_transaction(self, message):
-            return LocalTransactionState.UNKNOW
-
     with EmbeddedBroker.open(store) as broker:
         producer = TransactionProducer("p", Undecided(), brokers=[broker])
         producer.start()
@@ -147,3 +154,29 @@ def test_a_store_that_is_not_there(own_home):
     for command in ("start", "status"):
         result = run("broker", command, "-S", "nowhere")
         assert (result.code, result.err.count("\n")) == (3, 1)
+
+
+@pytest.mark.parametrize("offset", [-9_223_372_036_854_775_807, -1])
+def test_progress_below_0_of_the_checks_is_none(store, offset):
+    with EmbeddedBroker.open(store) as broker:
+        producer = TransactionProducer("p", Undecided(), brokers=[broker])
+        producer.start()
+        producer.send_message_in_transaction(Message("T", b"open"), None)
+        producer.shutdown()
+    key = "RMQ_SYS_TRANS_HALF_TOPIC@CID_RMQ_SYS_TRANS"
+    for name in ("offsets.log", "offsets.json"):
+        (store / "rmqctl" / name).unlink(missing_ok=True)
+    path = store / "config/consumerOffset.json"
+    path.write_text(f'{{"offsetTable":{{"{key}":{{0:{offset}}}}}}}')
+    half = status()["half_messages"]
+    assert (half["pending"], half["checked_offset"], half["max_offset"]) == (1, 0, 1)
+
+
+def test_a_delay_level_of_a_huge_number_is_one_row(tmp_path, monkeypatch):
+    root = tmp_path / "delayed"
+    monkeypatch.setenv("RMQCTL_STORE", str(root))
+    MessageStore.create(root, SMALL_STORE)
+    with MessageStore.open(root) as opened:
+        opened.put_message(MessageInner(SCHEDULE_TOPIC, 2_147_483_646, b"x", b"", 1, HOST, HOST))
+    levels = [level["level"] for level in status()["delay_levels"]]
+    assert levels == [2_147_483_647]

@@ -1,6 +1,8 @@
 """``dlq ack``: marks beside the queue."""
 
+import os
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -96,3 +98,21 @@ def test_marks_of_a_queue_that_was_deleted_do_not_hide_new_dead_letters(dead, st
 
 
 MARKS = {"cursor": 2, "beyond": [], "witness": [1, 7]}
+
+
+def test_undo_of_a_mark_beyond_the_queue_ends(dead):
+    ack("--all")
+    store = Path(os.environ["RMQCTL_STORE"])
+    (path,) = (store / "rmqctl/journal").glob("*.jsonl")
+    entry = {
+        "change_id": 100,
+        "at_timestamp": 1,
+        "what": "ack",
+        "group": "g",
+        "topic": "%DLQ%g",
+        "old": None,
+        "new": {"handled": {"0": [[3, (1 << 63) - 1]], "9": [[0, 1 << 62]]}},
+    }
+    path.write_bytes(path.read_bytes() + seal(entry) + b"\n")
+    assert run("dlq", "ack", "g", "--undo", "-y").code == 0
+    assert handled() == [0, 1, 2]
