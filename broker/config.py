@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Self
 
-from storage.config import recorded
+from storage.config import FROM_ONE, FROM_ZERO, PER_CENT, recorded
 from storage.format.host import pack_host
 from storage.format.message_id import UniqueIds
 from storage.frozen_settings import FrozenSettings
@@ -79,6 +80,22 @@ class BrokerConfig(FrozenSettings):
     takes several; all of them consume the same queues and leave the others alone."""
     flush_consumer_offset_interval_ms: int = 5_000
     """How often progress is written to consumerOffset.json (flushConsumerOffsetInterval)."""
+
+    RANGES = MappingProxyType(
+        {
+            "broker_permission": (0, 7),
+            "transaction_timeout_ms": FROM_ZERO,
+            "transaction_check_max": FROM_ZERO,
+            "transaction_check_interval_ms": FROM_ONE,
+            "flush_delay_offset_interval_ms": FROM_ONE,
+            "schedule_async_deliver_max_pending_limit": FROM_ONE,
+            "schedule_async_deliver_max_resend_num_to_blocked": FROM_ZERO,
+            "access_message_in_memory_max_ratio": PER_CENT,
+            "max_suspend_timeout_ms": FROM_ONE,
+            "short_polling_time_mills": FROM_ONE,
+            "flush_consumer_offset_interval_ms": FROM_ONE,
+        }
+    )
 
     @classmethod
     def from_record(cls, values: Mapping[str, Any]) -> Self:

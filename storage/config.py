@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import fields
 from enum import StrEnum
-from typing import Any, Self
+from types import MappingProxyType
+from typing import Any, Final, Self
 
 from .format.delay import parse_delay_levels
+from .format.shapes import MAX_INT, MAX_LONG
 from .frozen_settings import FrozenSettings
 
+FROM_ZERO: Final = (0, MAX_INT)
+"""The range of an int of Java's, below which nothing is meant."""
+FROM_ONE: Final = (1, MAX_INT)
+"""The range of what may not be zero: a service that waits 0 ms would take a whole processor."""
+PER_CENT: Final = (0, 100)
 CQ_STORE_UNIT_SIZE = 20
 INDEX_HEADER_SIZE = 40
 
@@ -115,6 +122,24 @@ class StoreConfig(FrozenSettings):
             changes["flush_disk_type"] = FlushDiskType(changes["flush_disk_type"])
         return cls(**changes)
 
+    RANGES = MappingProxyType(
+        {
+            "flush_interval_commit_log_ms": FROM_ONE,
+            "flush_consume_queue_thorough_interval_ms": FROM_ONE,
+            "sync_flush_timeout_ms": FROM_ONE,
+            "max_message_size": FROM_ONE,
+            "max_msgs_num_batch": FROM_ONE,
+            "max_transfer_count_in_memory": FROM_ONE,
+            "max_transfer_bytes_in_memory": FROM_ONE,
+            "max_filter_message_size": FROM_ZERO,
+            "max_inflated_body_size": FROM_ONE,
+            "file_reserved_time_hours": FROM_ZERO,
+            "disk_max_used_space_ratio": PER_CENT,
+            "min_free_bytes": (0, MAX_LONG),
+            "default_query_max_num": FROM_ONE,
+        }
+    )
+
 
 def parse_hours(text: str) -> list[int]:
     """Read hours of a day as ``deleteWhen`` has them; ValueError for other text."""
@@ -131,7 +156,8 @@ _MAY_BE_EMPTY = frozenset({"delete_when"})
 def recorded(kind: Any, values: Mapping[str, Any], but: Collection[str] = ()) -> dict[str, Any]:
     """Take the settings of a class of settings out of a record, and leave out all other names.
 
-    A value must have the type of its default: ValueError names the first one that has not.
+    A value must have the type of its default, and a number must be within its range: ValueError
+    names the first one that is not so.
     """
     found = {}
     for field in fields(kind):
@@ -142,7 +168,9 @@ def recorded(kind: Any, values: Mapping[str, Any], but: Collection[str] = ()) ->
         if default is None or isinstance(default, bool):
             right = isinstance(value, bool)  # a default of None is a switch
         elif isinstance(default, int):
-            right = type(value) is int and 0 <= value < 10**18
+            right = type(value) is int
+            if right:
+                check_range(kind, name, value)
         elif isinstance(default, float):
             right = type(value) in (int, float) and 0 <= value <= 1
         else:
@@ -151,6 +179,13 @@ def recorded(kind: Any, values: Mapping[str, Any], but: Collection[str] = ()) ->
             shown = value if isinstance(value, (bool, int, float)) else type(value).__name__
             raise ValueError(f"{name} is not a value that it can have ({str(shown)[:40]})")
     return found
+
+
+def check_range(kind: type[FrozenSettings], name: str, value: int) -> None:
+    """Raise ValueError for a number that a setting of a class cannot have."""
+    low, high = kind.RANGES[name]
+    if not low <= value <= high:
+        raise ValueError(f"{name} must be {low} to {high}, not {str(value)[:40]}")
 
 
 def changed_settings(config: Any, but: Collection[str] = ()) -> dict[str, Any]:

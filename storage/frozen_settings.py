@@ -25,6 +25,8 @@ class FrozenSettings:
 
     if TYPE_CHECKING:
         __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+        RANGES: ClassVar[Mapping[str, tuple[int, int]]]
+        """The least and the largest value of each setting that is a number and may be recorded."""
 
     def __init_subclass__(cls) -> None:
         dataclass(init=False, repr=False, eq=False, match_args=False)(cls)

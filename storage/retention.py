@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from storage.format.names import COMMITLOG, file_name, parse_file_name
+from storage.format.names import COMMITLOG, LATEST_MS, file_name, parse_file_name
 
 from .layout import was_created_here
 
@@ -52,10 +52,12 @@ class RetentionRules(NamedTuple):
 
     def due(self, modified_ms: int, now_ms: int) -> int | None:
         """The time (ms) from which on a file that was last written at ``modified_ms`` may be
-        deleted."""
+        deleted; None: never, which is also what comes after the end of calendars."""
         if self.at_once:
             return now_ms
         due = max(modified_ms + self.reserved_ms, now_ms)
+        if due > LATEST_MS:
+            return None
         return due if self.any_hour else self._next_hour(due)
 
     def _next_hour(self, moment_ms: int) -> int | None:

@@ -57,7 +57,8 @@ def parse_file_name(name: str) -> int | None:
     return offset if offset < 1 << 63 else None
 
 
-_LATEST_MS: Final = 253_402_041_600_000
+LATEST_MS: Final = 253_402_041_600_000
+"""Three days before the end of the year 9999, where calendars end in every time zone."""
 
 
 def index_file_name(created_ms: int, tz: tzinfo | None = None) -> str:
@@ -65,7 +66,7 @@ def index_file_name(created_ms: int, tz: tzinfo | None = None) -> str:
     from datetime import datetime
 
     # A name may be made of the time of a damaged record; calendars end with the year 9999.
-    created_ms = min(max(created_ms, 0), _LATEST_MS)
+    created_ms = min(max(created_ms, 0), LATEST_MS)
     moment = datetime.fromtimestamp(created_ms // 1000, tz)
     return f"{moment:%Y%m%d%H%M%S}{created_ms % 1000:03d}"
 

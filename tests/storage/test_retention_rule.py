@@ -176,3 +176,13 @@ def test_what_is_safe_begins_with_the_first_file_that_stays():
     files = [LogFile(0, 100), LogFile(4096, 200), LogFile(8192, None)]
     assert [safe_from(files, until) for until in (99, 100, 199, 200)] == [0, 4096, 4096, 8192]
     assert LogFilesDue([]).of(5) is None
+
+
+@pytest.mark.parametrize("any_hour", [False, True])
+def test_what_is_due_after_the_last_year_of_calendars_is_kept_for_ever(any_hour):
+    now = local(2026, 3, 10, 12)
+    for_ever = NIGHT._replace(reserved_ms=2_147_483_647 * HOUR_MS, any_hour=any_hour)
+    assert for_ever.due(now, now) is None
+    far = NIGHT._replace(any_hour=any_hour)
+    assert far.due(400_000_000_000_000, now) is None
+    assert far._replace(at_once=True).due(400_000_000_000_000, now) == now

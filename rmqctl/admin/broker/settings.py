@@ -17,7 +17,7 @@ from rmqctl.errors import CliError, Refused, UsageProblem
 from rmqctl.exit_codes import CHANGED
 from rmqctl.parse.meanings import meanings
 from storage.clock import now_ms as clock_ms
-from storage.config import FIXED_FIELDS, FlushDiskType, StoreConfig, parse_hours
+from storage.config import FIXED_FIELDS, FlushDiskType, StoreConfig, check_range, parse_hours
 from storage.configs.journal import Journal
 from storage.configs.store_settings import (
     SETTINGS_FILE,
@@ -164,10 +164,13 @@ class BrokerSettings:
                 pack_host(text)
             elif isinstance(default, str) and not text.strip():
                 raise ValueError("it must not be empty")
-            if name in {field.name for field in fields(StoreConfig)}:
-                StoreConfig(**{name: value})
+            kind = StoreConfig if name in StoreConfig.__dataclass_fields__ else BrokerConfig
+            if type(value) is int:
+                check_range(kind, name, value)
+            kind(**{name: value})
         except (ValueError, IndexError) as error:
-            raise UsageProblem(f"{name}: {error}") from None
+            named = str(error).startswith(name)
+            raise UsageProblem(str(error) if named else f"{name}: {error}") from None
         return value
 
 

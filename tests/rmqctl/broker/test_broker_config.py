@@ -1,14 +1,19 @@
 """``broker config``: settings of a store count for every process that opens it."""
 
 import json
+from dataclasses import fields
 
 import pytest
 
 from broker.config import BrokerConfig
 from broker.embedded.broker import EmbeddedBroker
 from rmqctl.admin.broker.settings import java_name
-from storage.config import StoreConfig
-from storage.configs.store_settings import read_store_settings
+from storage.config import FIXED_FIELDS, SMALL_STORE, StoreConfig
+from storage.configs.store_settings import (
+    StoreSettings,
+    read_store_settings,
+    write_store_settings,
+)
 from storage.store import MessageStore
 from tests.support import golden
 from tests.support.cli import ROOT, run
@@ -161,3 +166,80 @@ def test_a_config_that_is_handed_in_is_taken_as_it_is(store):
     with EmbeddedBroker.open(store, BrokerConfig(), store_config=StoreConfig()) as broker:
         assert broker.name == "broker-a"
         assert broker.view.config.file_reserved_time_hours == 72
+
+
+NUMBERS = [
+    (kind, field.name)
+    for kind in (StoreConfig, BrokerConfig)
+    for field in fields(kind)
+    if type(field.default) is int and field.name not in FIXED_FIELDS
+]
+
+
+def test_each_number_has_a_range_with_its_default():
+    for kind, name in NUMBERS:
+        low, high = kind.RANGES[name]
+        assert low <= getattr(kind(), name) <= high, name
+    assert {name for kind in (StoreConfig, BrokerConfig) for name in kind.RANGES} == {
+        name for _, name in NUMBERS
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "range_"),
+    [
+        ("flushIntervalCommitLog", 999_999_999_999_999, "1 to 2147483647"),
+        ("flushIntervalCommitLog", 0, "1 to 2147483647"),
+        ("syncFlushTimeout", 999_999_999_999_999, "1 to 2147483647"),
+        ("flushConsumerOffsetInterval", 0, "1 to 2147483647"),
+        ("flushDelayOffsetInterval", 0, "1 to 2147483647"),
+        ("transactionCheckInterval", 0, "1 to 2147483647"),
+        ("fileReservedTime", 1 << 31, "0 to 2147483647"),
+        ("diskMaxUsedSpaceRatio", 101, "0 to 100"),
+    ],
+)
+def test_a_number_outside_of_its_range_is_refused(store, name, value, range_):
+    result = change(name, value)
+    assert result.code == 2
+    assert f"must be {range_}, not {value}" in result.err
+    assert not (store / "rmqctl/settings.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value"),
+    [
+        ("store", "flush_interval_commit_log_ms", 999_999_999_999_999),
+        ("store", "sync_flush_timeout_ms", 0),
+        ("broker", "flush_consumer_offset_interval_ms", 0),
+        ("broker", "transaction_check_interval_ms", 1 << 31),
+    ],
+)
+@pytest.mark.filterwarnings("default::storage.errors.DamagedFileWarning")
+def test_a_recorded_number_outside_of_its_range_is_named(tmp_path, part, name, value):
+    root = tmp_path / "recorded"
+    MessageStore.create(root, SMALL_STORE)
+    write_store_settings(root, StoreSettings(**{"store": {}, "broker": {}, part: {name: value}}))
+    result = run("produce", "T", "-S", root, stdin=b"x\n")
+    assert result.code == 4
+    assert f"settings.json is damaged at byte 0: {name} must be" in result.err
+    result = run("topic", "list", "-S", root)
+    assert result.code == 0
+    assert f"{name} must be" in result.err
+
+
+def test_keep_for_ever_keeps_a_log_of_several_files(store):
+    fill = b"".join(b"%d" % n + b"x" * 1_000_000 + b"\n" for n in range(20))
+    assert run("produce", "T", "-q", stdin=fill).code == 0
+    assert len(list((store / "commitlog").iterdir())) > 1
+    result = change("fileReservedTime", 99_999_999)
+    assert result.code == 0, result.err
+    for words in (
+        ("lag", "risk", "--file-reserved-time", "99999999h"),
+        ("lag", "risk"),
+        ("store", "du"),
+        ("store", "clean", "-n"),
+        ("lag", "report", "-o", "html", "--save", "report.html"),
+    ):
+        result = run(*words)
+        assert result.code in (0, 3), (words, result.err)
+        assert "internal error" not in result.err
