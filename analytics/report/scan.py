@@ -16,7 +16,7 @@ from analytics.lag.lag_snapshot import LagSnapshot, Readers, look_at
 from analytics.lag.selection import Choice, Offsets
 from storage.configs.consumer_offsets import split_topic_at_group
 from storage.configs.delay_offsets import load_delay_offsets
-from storage.configs.topics import TopicConfig
+from storage.configs.topics import TopicConfig, queues_with
 from storage.counted import counted
 from storage.errors import StoreError
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE
@@ -148,12 +148,12 @@ def known_topics(view: StoreView) -> dict[str, TopicConfig]:
     Raises CorruptFileError.
     """
     topics = dict(view.topics())
-    queues: dict[str, int] = {}
+    queues: dict[str, list[int]] = {}
     for topic, queue_id in view.queues():
         if topic not in topics:
-            queues[topic] = max(queue_id + 1, queues.get(topic, 0))
-    for topic, count in queues.items():
-        topics[topic] = TopicConfig(topic, count, 0)
+            queues.setdefault(topic, []).append(queue_id)
+    for topic, queue_ids in queues.items():
+        topics[topic] = TopicConfig(topic, queues_with(queue_ids), 0)
     return topics
 
 

@@ -21,6 +21,7 @@ from storage.configs.subscription_groups import (
     system_groups,
 )
 from storage.format.message import retry_topic
+from storage.format.shapes import MAX_QUEUES
 
 from .shared_table import Check, SharedTable, Update, WriteLockScope
 
@@ -118,9 +119,10 @@ class GroupManager:
         by_name = {update.item.group_name: update for update in updates}
         for group, update in by_name.items():
             check_group(group)
-            if update.item.retry_queue_nums < 0:
+            queues = update.item.retry_queue_nums
+            if not 0 <= queues <= MAX_QUEUES:
                 raise BrokerSystemError(
-                    f"group {group} cannot have {update.item.retry_queue_nums} retry queues"
+                    f"group {group} cannot have {queues} retry queues (0 to {MAX_QUEUES})"
                 )
         return self._table.update_all(by_name)
 

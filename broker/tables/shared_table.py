@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from broker.errors import NoPermissionError
+from broker.errors import BrokerSystemError, NoPermissionError
 from storage.configs.config_table import ConfigTable, ConfigTableFile
 from storage.configs.journal import Journal
 
@@ -108,6 +108,7 @@ class SharedTable(Generic[T]):
             old = table.get(name)
             if old is not None:
                 return old
+            self._check_kept(table, name, item)
             self._check_new(name, {*table.items, *self.system})
             table.add_missing(self.system)
             table.put(name, item, now)
@@ -120,13 +121,15 @@ class SharedTable(Generic[T]):
         that changed.
 
         All or none: the file is replaced once, after all checks and journal entries.
-        Raises NoPermissionError on a store that is open for reading only.
+        Raises NoPermissionError on a store that is open for reading only, and BrokerSystemError
+        for settings that the file cannot hold.
         """
         with self._changing() as (table, now):
             olds = {name: table.get(name) for name in updates}
             for name, update in updates.items():
                 if update.check is not None:
                     update.check(olds[name])
+                self._check_kept(table, name, update.item)
                 if olds[name] is None:
                     self._check_new(name, {*table.items, *self.system, *updates})
             changed = {name for name, update in updates.items() if olds[name] != update.item}
@@ -171,6 +174,14 @@ class SharedTable(Generic[T]):
         with self._write_lock():
             now = self._now()
             yield self._file.read_for_change(now), now
+
+    def _check_kept(self, table: ConfigTable[T], name: str, item: T) -> None:
+        """Refuse settings that would make the file one that no broker can read."""
+        if not table.keeps(name, item):
+            raise BrokerSystemError(
+                f"{self._kind} {name} cannot have these settings, as a number is not one of Java's "
+                f"int, or text is missing: {item}"
+            )
 
     def _read(self) -> ConfigTable[T]:
         table: ConfigTable[T] = self._file.read(self._now())

@@ -25,6 +25,7 @@ from storage.configs.topics import (
     PERM_READ,
     PERM_WRITE,
     TopicConfig,
+    queues_with,
     system_topics,
     topics_file,
 )
@@ -34,6 +35,7 @@ from storage.format.message import (
     SCHEDULE_TOPIC,
 )
 from storage.format.names import COMMITLOG
+from storage.format.shapes import MAX_QUEUES
 from storage.platform.names import folds_case
 
 from .shared_table import Check, SharedTable, Update, WriteLockScope
@@ -92,12 +94,12 @@ class TopicManager:
     def all(self) -> dict[str, TopicConfig]:
         """Give all topics: the system's, those of the file, and those known only from queues."""
         topics = self._table.all()
-        untold: dict[str, int] = {}
+        untold: dict[str, list[int]] = {}
         for topic, queue_id in self._queues():
             if topic not in topics:
-                untold[topic] = max(queue_id, untold.get(topic, 0))
-        for topic, last in untold.items():
-            topics[topic] = _of_queues(topic, last)
+                untold.setdefault(topic, []).append(queue_id)
+        for topic, queue_ids in untold.items():
+            topics[topic] = _of_queues(topic, queue_ids)
         return topics
 
     def get(self, topic: str) -> TopicConfig | None:
@@ -109,7 +111,7 @@ class TopicManager:
         found = self._table.get(topic)
         if found is None:
             queue_ids = [queue_id for name, queue_id in self._queues() if name == topic]
-            return _of_queues(topic, max(queue_ids)) if queue_ids else None
+            return _of_queues(topic, queue_ids) if queue_ids else None
         return found
 
     def for_sending(self, topic: str, default_topic: str, default_queue_nums: int) -> TopicConfig:
@@ -215,8 +217,10 @@ class TopicManager:
         topic = config.topic_name
         self.check_changeable(topic)
         for what, count in (("read", config.read_queue_nums), ("write", config.write_queue_nums)):
-            if count < 0:
-                raise BrokerSystemError(f"topic {topic} cannot have {count} {what} queues")
+            if not 0 <= count <= MAX_QUEUES:
+                raise BrokerSystemError(
+                    f"topic {topic} cannot have {count} {what} queues (0 to {MAX_QUEUES})"
+                )
         if not 0 <= config.perm <= _MAX_PERM:
             raise BrokerSystemError(
                 f"perm {config.perm} of topic {topic} is not a sum of "
@@ -260,9 +264,9 @@ class TopicManager:
         return TopicConfig(topic, queues, queues, perm, template.topic_filter_type)
 
 
-def _of_queues(topic: str, last_queue_id: int) -> TopicConfig:
+def _of_queues(topic: str, queue_ids: Iterable[int]) -> TopicConfig:
     """Make the settings of a topic that is known only from its queues: to be read, not written."""
-    return TopicConfig(topic, last_queue_id + 1, 0, PERM_READ)
+    return TopicConfig(topic, queues_with(queue_ids), 0, PERM_READ)
 
 
 def check_readable(topic: TopicConfig) -> None:

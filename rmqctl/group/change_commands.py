@@ -49,7 +49,6 @@ _Notify = Annotated[
         help="Whether members are notified of changes at once",
     ),
 ]
-_MAX_INT = (1 << 31) - 1
 _SETTINGS: Final = {
     "retry_max_times": "retry_max_times",
     "retry_queue_nums": "retry_queue_nums",
@@ -176,10 +175,13 @@ def delete(
 
 def _given(ctx: typer.Context) -> dict[str, Any]:
     """The given settings, by the names of SubscriptionGroupConfig."""
+    from storage.format.shapes import MAX_INT, MAX_QUEUES
+
     values = {name: ctx.params[parameter] for parameter, name in _SETTINGS.items()}
     for name, value in values.items():
-        if value is not None and not 0 <= value <= _MAX_INT:
-            raise UsageProblem(f"--{name.replace('_', '-')}: {value} is not a number from 0 on")
+        most = MAX_QUEUES if name == "retry_queue_nums" else MAX_INT
+        if value is not None and not 0 <= value <= most:
+            raise UsageProblem(f"--{name.replace('_', '-')}: {value} is not a number (0 to {most})")
     return {name: value for name, value in values.items() if value is not None}
 
 

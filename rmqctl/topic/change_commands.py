@@ -37,7 +37,6 @@ _Perm = Annotated[
 _Order = Annotated[
     bool | None, typer.Option("--order/--no-order", help="Whether the topic is ordered")
 ]
-_MAX_QUEUES = 65_536
 _PERMS = (2, 4, 6, 7)
 
 
@@ -207,8 +206,10 @@ def _count(what: str, said: int | None, own: int | None, both: int | None) -> in
 
 
 def _checked_count(option: str, count: int) -> int:
-    if not 0 < count <= _MAX_QUEUES:
-        raise UsageProblem(f"{option}: {count} is not a number of queues (1 to {_MAX_QUEUES})")
+    from storage.format.shapes import MAX_QUEUES
+
+    if not 0 < count <= MAX_QUEUES:
+        raise UsageProblem(f"{option}: {count} is not a number of queues (1 to {MAX_QUEUES})")
     return count
 
 

@@ -7,14 +7,16 @@ other versions survive a change.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 from storage.coordination.shared_state import Word
 from storage.coordination.write_lock_idle import change_unmapped
+from storage.errors import CorruptFileError, go_on_without
 from storage.files.fs import FileSystem
 from storage.format.java_numbers import java_int, java_long, next_java_long
+from storage.format.shapes import MAX_QUEUES
 
 from .config_file import ConfigFile, FileIdent, JsonObject
 
@@ -53,6 +55,14 @@ class DataVersion(NamedTuple):
         return {**value, "counter": self.counter, "timestamp": self.timestamp}
 
 
+class TooManyQueues(NamedTuple):
+    """A number of queues in a file that is more than MAX_QUEUES, and so a wrong one."""
+
+    name: str
+    member: str
+    queues: int
+
+
 class ConfigTable(ABC, Generic[T]):
     """Named settings, in the order of the file; new ones go to the end.
 
@@ -61,8 +71,16 @@ class ConfigTable(ABC, Generic[T]):
 
     table_member: str
     """Name of the JSON member that holds the table."""
+    queue_counts: Mapping[str, str]
+    """Members of a row that ``queue_count`` reads, and their fields."""
+    kind: str
+    """What a row is: topic or group."""
 
-    def __init__(self, document: JsonObject, now_ms: int) -> None:
+    def __init__(
+        self, document: JsonObject, now_ms: int, queues_of: Callable[[str], int] = lambda _: 0
+    ) -> None:
+        """Take a document. ``queues_of`` gives the number of queues that a name is known to have,
+        which holds where the document's number is a wrong one."""
         self._document = document
         self._items: dict[str, T] = {}
         self.data_version = DataVersion.from_json(document.get("dataVersion"), now_ms)
@@ -70,6 +88,11 @@ class ConfigTable(ABC, Generic[T]):
         for name, row in rows.items() if isinstance(rows, dict) else ():
             if isinstance(row, dict):
                 self._items[str(name)] = self._read(str(name), row)
+        for name, member, _ in self.too_many_queues():
+            item: Any = self._items[name]
+            field = self.queue_counts[member]
+            count = max(getattr(item, field), min(queues_of(name), MAX_QUEUES))
+            self._items[name] = item._replace(**{field: count})
 
     @staticmethod
     @abstractmethod
@@ -80,6 +103,14 @@ class ConfigTable(ABC, Generic[T]):
     @abstractmethod
     def _write(item: T) -> JsonObject:
         """Give the JSON members of one name's settings, in alphabetical order."""
+
+    @classmethod
+    def keeps(cls, name: str, item: T) -> bool:
+        """Whether settings that are written are read as the same ones."""
+        try:
+            return cls._read(name, cls._write(item)) == item
+        except (ValueError, TypeError):
+            return False
 
     @property
     def items(self) -> Mapping[str, T]:
@@ -110,11 +141,21 @@ class ConfigTable(ABC, Generic[T]):
         self.data_version = self.data_version.next_version(now_ms)
         return True
 
+    def too_many_queues(self) -> Iterator[TooManyQueues]:
+        """The numbers of queues in the file that are more than MAX_QUEUES."""
+        rows = self._document.get(self.table_member)
+        for name, row in rows.items() if isinstance(rows, dict) else ():
+            for member in self.queue_counts if isinstance(row, dict) else ():
+                count = number(row, member, 0)
+                if count > MAX_QUEUES:
+                    yield TooManyQueues(str(name), member, count)
+
     def document(self) -> JsonObject:
         """Give the file's content: the members of a 4.9 broker, and other members that were
-        there."""
+        there; of wrong numbers of queues, those of the table."""
         rows = self._document.get(self.table_member)
         old: JsonObject = rows if isinstance(rows, dict) else {}
+        bounded = {found.name for found in self.too_many_queues()}
         table: JsonObject = {}
         for name, row in old.items():
             # A member that is no object is unreadable here, so it is kept.
@@ -124,7 +165,7 @@ class ConfigTable(ABC, Generic[T]):
             row = table.get(name)
             kept = row if isinstance(row, dict) else {}
             # The file's text is written back unchanged, unless its meaning has changed.
-            if not kept or self._read(name, kept) != item:
+            if not kept or name in bounded or self._read(name, kept) != item:
                 table[name] = {**kept, **self._write(item)}
         document = dict(self._document)
         version = document.get("dataVersion")
@@ -141,6 +182,12 @@ def number(row: JsonObject, member: str, default: int) -> int:
     """
     value = row.get(member)
     return default if value is None else java_int(value)
+
+
+def queue_count(row: JsonObject, member: str, default: int) -> int:
+    """Read a number of queues as ``number`` does; more than MAX_QUEUES give the default, too."""
+    count = number(row, member, default)
+    return count if count <= MAX_QUEUES else default
 
 
 def flag(row: JsonObject, member: str, *, default: bool) -> bool:
@@ -176,12 +223,14 @@ class ConfigTableFile(Generic[C]):
     def read(self, now_ms: int) -> C:
         """Give the file's table: one object while the file is unchanged. Do not change it.
 
-        Costs a stat when nothing changed. Raises CorruptFileError.
+        Costs a stat when nothing changed. Raises CorruptFileError. DamagedFileWarning for a number
+        of queues beyond MAX_QUEUES.
         """
         cached = self._cached
         if cached is None or cached[0] != self._file.ident():
             loaded = self._file.load()
             cached = self._cached = loaded.ident, self._table(loaded.document, now_ms)
+            _warn_of_counts(self.path, cached[1])
         return cached[1]
 
     def read_for_change(self, now_ms: int) -> C:
@@ -204,3 +253,18 @@ class ConfigTableFile(Generic[C]):
             if changed:
                 change_unmapped(self.path.parent.parent, Word.CONFIGS)
         return changed
+
+
+def _warn_of_counts(path: Path, table: ConfigTable[Any]) -> None:
+    """Warn of the first number of queues that is too large, once a file."""
+    found = list(table.too_many_queues())
+    if not found:
+        return
+    name, member, count = found[0]
+    used = getattr(table.get(name), table.queue_counts[member])
+    others = len({each.name for each in found}) - 1
+    more = f", and {others} more have such a number" if others else ""
+    go_on_without(
+        CorruptFileError(path, 0, f"{member} of {table.kind} {name} is {count}{more}"),
+        f"{used} is taken for it, 'rmqctl {table.kind} alter {name}' sets another number",
+    )

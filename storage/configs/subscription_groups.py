@@ -5,14 +5,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from storage.files.fs import FileSystem
+from storage.format.message import retry_topic
 from storage.format.names import CONFIG
 
 from .config_file import JsonObject
-from .config_table import ConfigTable, ConfigTableFile, flag, number
+from .config_table import ConfigTable, ConfigTableFile, flag, number, queue_count
+from .topics import queues_with_folder
 
 SUBSCRIPTION_GROUP_FILE: Final = "subscriptionGroup.json"
 
@@ -38,6 +42,8 @@ class SubscriptionGroupTable(ConfigTable[SubscriptionGroupConfig]):
     """The groups in a subscriptionGroup.json."""
 
     table_member = "subscriptionGroupTable"
+    queue_counts = MappingProxyType({"retryQueueNums": "retry_queue_nums"})
+    kind = "group"
 
     @staticmethod
     def _read(name: str, row: JsonObject) -> SubscriptionGroupConfig:
@@ -47,7 +53,7 @@ class SubscriptionGroupTable(ConfigTable[SubscriptionGroupConfig]):
             flag(row, "consumeEnable", default=True),
             flag(row, "consumeFromMinEnable", default=True),
             flag(row, "consumeBroadcastEnable", default=True),
-            number(row, "retryQueueNums", default.retry_queue_nums),
+            queue_count(row, "retryQueueNums", default.retry_queue_nums),
             number(row, "retryMaxTimes", default.retry_max_times),
             number(row, "brokerId", default.broker_id),
             number(row, "whichBrokerWhenConsumeSlowly", default.which_broker_when_consume_slowly),
@@ -73,7 +79,12 @@ def subscription_groups_file(
     root: Path, fs: FileSystem | None = None
 ) -> ConfigTableFile[SubscriptionGroupTable]:
     """Give the groups file of the store at ``root``."""
-    return ConfigTableFile(root / CONFIG / SUBSCRIPTION_GROUP_FILE, SubscriptionGroupTable, fs)
+
+    def retry_queues(group: str) -> int:
+        return queues_with_folder(root, retry_topic(group))
+
+    table = partial(SubscriptionGroupTable, queues_of=retry_queues)
+    return ConfigTableFile(root / CONFIG / SUBSCRIPTION_GROUP_FILE, table, fs)
 
 
 def system_groups() -> dict[str, SubscriptionGroupConfig]:

@@ -6,10 +6,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from storage.files.fs import FileSystem
+from storage.files.queue_folders import queue_ids_of
 from storage.format.message import (
     AUTO_CREATE_TOPIC_KEY_TOPIC,
     BENCHMARK_TOPIC,
@@ -19,9 +23,10 @@ from storage.format.message import (
     TRACE_TOPIC,
 )
 from storage.format.names import CONFIG
+from storage.format.shapes import MAX_QUEUES
 
 from .config_file import JsonObject
-from .config_table import ConfigTable, ConfigTableFile, flag, number
+from .config_table import ConfigTable, ConfigTableFile, flag, number, queue_count
 
 TOPICS_FILE: Final = "topics.json"
 
@@ -74,14 +79,18 @@ class TopicTable(ConfigTable[TopicConfig]):
     """The topics in a topics.json."""
 
     table_member = "topicConfigTable"
+    queue_counts = MappingProxyType(
+        {"readQueueNums": "read_queue_nums", "writeQueueNums": "write_queue_nums"}
+    )
+    kind = "topic"
 
     @staticmethod
     def _read(name: str, row: JsonObject) -> TopicConfig:
         default = TopicConfig(name)
         return TopicConfig(
             name,
-            number(row, "readQueueNums", default.read_queue_nums),
-            number(row, "writeQueueNums", default.write_queue_nums),
+            queue_count(row, "readQueueNums", default.read_queue_nums),
+            queue_count(row, "writeQueueNums", default.write_queue_nums),
             number(row, "perm", default.perm),
             str(row.get("topicFilterType") or default.topic_filter_type),
             number(row, "topicSysFlag", default.topic_sys_flag),
@@ -101,9 +110,24 @@ class TopicTable(ConfigTable[TopicConfig]):
         }
 
 
+def queues_with(queue_ids: Iterable[int]) -> int:
+    """Give the least number of queues of a topic that has these ones, at least 1.
+
+    Ids from MAX_QUEUES on do not count: they come from a wrong byte.
+    """
+    return 1 + max((queue_id for queue_id in queue_ids if queue_id < MAX_QUEUES), default=0)
+
+
+def queues_with_folder(root: Path, topic: str) -> int:
+    """Give the number of a topic's queues as its folders show it, 0 without a folder."""
+    found = queue_ids_of(root, topic)
+    return queues_with(found) if found else 0
+
+
 def topics_file(root: Path, fs: FileSystem | None = None) -> ConfigTableFile[TopicTable]:
     """Give the topics file of the store at ``root``."""
-    return ConfigTableFile(root / CONFIG / TOPICS_FILE, TopicTable, fs)
+    known = partial(queues_with_folder, root)
+    return ConfigTableFile(root / CONFIG / TOPICS_FILE, partial(TopicTable, queues_of=known), fs)
 
 
 def system_topics(

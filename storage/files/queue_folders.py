@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 from typing import Final, NamedTuple
+
+from storage.format.names import CONSUMEQUEUE
 
 from .read_files import leads_to_folder
 
@@ -56,6 +59,18 @@ class QueueFolders:
         if known.modified_ns < asked_at - _SETTLED_NS:
             self._known[topic] = known
         return known.queue_ids
+
+
+def queue_ids_of(root: Path, topic: str) -> list[int]:
+    """List the queues of one topic that have a folder in the store at ``root``; none for a name
+    that no folder has."""
+    if "/" in topic or "\0" in topic:
+        return []
+    try:
+        names, _ = _folders_in(f"{root}/{CONSUMEQUEUE}/{topic}")
+    except OSError:  # a name that is too long
+        return []
+    return [int(name) for name in names if is_queue_number(name)]
 
 
 def _folders_in(path: str) -> tuple[list[str], bool]:

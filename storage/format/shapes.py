@@ -21,6 +21,9 @@ MAX_LONG: Final = (1 << 63) - 1
 """The largest number that a Java long holds: no offset, time or size is larger."""
 MAX_INT: Final = (1 << 31) - 1
 """The largest number that a Java int holds: no queue id is larger."""
+MAX_QUEUES: Final = 65_536
+"""rmqctl's own bound of the queues of a topic, as lists of queues are held in memory; RocketMQ has
+none but MAX_INT."""
 
 MAX_TIME: Final = 253_402_300_799_999
 """The last millisecond of the year 9999: no clock is later."""

@@ -7,7 +7,7 @@ from rmqctl.admin.known_topics import INNER_TOPICS, check_topic_exists
 from rmqctl.errors import NotFound, Refused
 from storage.configs.consumer_offsets import OffsetTable, split_topic_at_group
 from storage.configs.subscription_groups import SubscriptionGroupConfig, subscription_groups_file
-from storage.configs.topics import TopicConfig
+from storage.configs.topics import TopicConfig, queues_with
 from storage.format.message import LMQ_PREFIX, dlq_topic, retry_topic
 from storage.read.log_cut import LogCut
 from storage.readonly import Boundary
@@ -136,6 +136,6 @@ def _topic(view: "StoreView", topic: str, queues: Sequence[tuple[str, int]]) -> 
     """The settings of a topic; without settings, as many queues as exist."""
     config = view.topics().get(topic)
     if config is None:
-        count = 1 + max((queue_id for name, queue_id in queues if name == topic), default=0)
+        count = queues_with(queue_id for name, queue_id in queues if name == topic)
         config = TopicConfig(topic, count, count)
     return config

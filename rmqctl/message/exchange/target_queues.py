@@ -4,12 +4,11 @@ from typing import TYPE_CHECKING, Final
 
 from storage.configs.topics import TopicConfig
 from storage.format.message import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
+from storage.format.shapes import MAX_QUEUES
 
 if TYPE_CHECKING:
     from broker.embedded.broker import EmbeddedBroker
 
-_MAX_QUEUES: Final = 65_536
-"""As of 'rmqctl topic create'."""
 _OF_GROUPS: Final = (RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX)
 
 
@@ -32,8 +31,8 @@ class TargetQueues:
 
     def queue(self, topic: str, queue_id: int) -> int:
         """The queue of a message. ValueError if the topic lacks it."""
-        if queue_id >= _MAX_QUEUES:
-            raise ValueError(f"was in queue {queue_id}; the last one is {_MAX_QUEUES - 1}")
+        if queue_id >= MAX_QUEUES:
+            raise ValueError(f"was in queue {queue_id}; the last one is {MAX_QUEUES - 1}")
         self._prepare(topic, queue_id + 1)
         count = self._known[topic]
         if queue_id < count:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from storage.configs.config_file import BAK_SUFFIX, MAX_CONFIG_SIZE, JsonObject
-from storage.configs.config_table import ConfigTable
+from storage.configs.config_table import ConfigTable, DataVersion
 from storage.configs.consumer_offsets import split_topic_at_group
 from storage.configs.deleted_topics import deleted_topics_for_reading
 from storage.configs.subscription_groups import (
@@ -27,7 +27,13 @@ from storage.configs.subscription_groups import (
     SubscriptionGroupTable,
     system_groups,
 )
-from storage.configs.topics import TOPICS_FILE, TopicConfig, TopicTable, system_topics
+from storage.configs.topics import (
+    TOPICS_FILE,
+    TopicConfig,
+    TopicTable,
+    queues_with,
+    system_topics,
+)
 from storage.errors import CorruptFileError
 from storage.files.bounded import read_bounded
 from storage.format.message import DLQ_GROUP_TOPIC_PREFIX, LMQ_PREFIX, RETRY_GROUP_TOPIC_PREFIX
@@ -170,7 +176,7 @@ def _salvage(
             if row_name not in rows and _readable(make, member, row_name, row):
                 kept[row_name] = row
                 rows[row_name] = RecoveredSetting(name, row_name, row, source, evidence)
-    base = {**bak.document, **left.document, member: kept}
+    base = {**_with_version(bak.document), **_with_version(left.document), member: kept}
     table = make(base, now_ms)
     added = {}
     for row_name, config, source, evidence in known():
@@ -185,6 +191,15 @@ def _salvage(
     members = document[member]
     found = [row._replace(value=members[row.name]) for row in rows.values()]
     return SalvagedFile(path, left.state, document, found)
+
+
+def _with_version(document: JsonObject) -> JsonObject:
+    """A document without a data version that no broker can read."""
+    try:
+        DataVersion.from_json(document.get("dataVersion"), 0)
+    except (ValueError, TypeError, OverflowError):
+        return {name: value for name, value in document.items() if name != "dataVersion"}
+    return document
 
 
 def _readable(
@@ -210,7 +225,7 @@ def _topics(view: StoreView) -> Iterator[tuple[str, TopicConfig, Evidence, str]]
             continue
         if topic not in in_folders and topic in gone:
             continue
-        count = max(queue_ids, default=0) + 1
+        count = queues_with(queue_ids)
         source = Evidence.QUEUES if topic in in_folders else Evidence.OFFSETS
         evidence = f"queue {count - 1}"
         yield topic, TopicConfig(topic, count, count), source, evidence
@@ -228,7 +243,7 @@ def _groups(view: StoreView) -> Iterator[tuple[str, SubscriptionGroupConfig, Evi
                 group = topic.removeprefix(prefix)
                 found.setdefault(group, (Evidence.RETRY, topic))
                 if prefix == RETRY_GROUP_TOPIC_PREFIX:
-                    retries[group] = max(retries.get(group, 1), queue_id + 1)
+                    retries[group] = max(retries.get(group, 1), queues_with([queue_id]))
     for group, (source, evidence) in sorted(found.items()):
         if group in system or group.startswith((SYSTEM_GROUP_PREFIX, LMQ_PREFIX)) or not group:
             continue

@@ -232,6 +232,11 @@ class Code(StrEnum):
     """Info. A line in a file of rmqctl's own is not whole: its writer was killed while it wrote, or
     the disk was full. Readers pass over it.
     """
+    QUEUE_COUNT_WRONG = "QUEUE_COUNT_WRONG"
+    """Warning. A topic or group has a number of queues above 65,536, the most that rmqctl takes:
+    it uses the queues that have folders, and the next change of the file writes that number.
+    'topic alter' or 'group alter' sets another one.
+    """
     TOPIC_UNKNOWN = "TOPIC_UNKNOWN"
     """Info. A topic has queues but is not in topics.json: clients of a Java broker cannot
     read it. Creating the topic makes it known.

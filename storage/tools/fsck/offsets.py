@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from storage.configs.config_file import ConfigFile, ConfigSource, JsonObject
+from storage.configs.config_table import ConfigTable
 from storage.configs.consumer_offsets import (
     consumer_offset_file,
     decode_offsets,
@@ -25,11 +26,12 @@ from storage.errors import CorruptFileError, StoreVersionError
 from storage.format.delay import parse_delay_levels
 from storage.format.message import SCHEDULE_TOPIC
 from storage.format.names import CONFIG, CONSUMEQUEUE
+from storage.format.shapes import MAX_QUEUES
 from storage.layout import was_created_here
 from storage.tools.config_recovery.delays import passed_over
 
 from .findings import Checked, Code, Finding, Severity
-from .topics import check_topics
+from .topics import check_topics, may_be_named
 
 if TYPE_CHECKING:
     from storage.readonly import StoreView
@@ -81,6 +83,8 @@ def _check_config(path: Path, emit: Emit) -> None:
             )
         )
         return
+    if isinstance(loaded.made, ConfigTable):
+        _check_counts(loaded.made, name, emit)
     if loaded.source is ConfigSource.BAK:
         emit(
             Finding(
@@ -105,6 +109,24 @@ def _check_config(path: Path, emit: Emit) -> None:
                 "the file holds nothing",
                 "a broker goes on without these settings, and writes its defaults",
                 _recover(name),
+            )
+        )
+
+
+def _check_counts(table: ConfigTable[Any], file: str, emit: Emit) -> None:
+    """Numbers of queues that no list of queues could hold."""
+    for name, member, count in table.too_many_queues():
+        option = "--queues" if table.kind == "topic" else "--retry-queue-nums"
+        emit(
+            Finding(
+                Code.QUEUE_COUNT_WRONG,
+                Severity.WARNING,
+                file,
+                None,
+                f"{table.kind} {name} has {count} as {member}",
+                f"rmqctl uses the queues that have folders, as more than {MAX_QUEUES} are none; "
+                "a Java broker and its clients may use up their memory",
+                f"rmqctl {table.kind} alter {name} {option} N" if may_be_named(name) else "",
             )
         )
 

@@ -14,6 +14,7 @@ from storage.configs.topics import TOPICS_FILE, TopicConfig, system_topics
 from storage.errors import CorruptFileError
 from storage.format.message import LMQ_PREFIX, SCHEDULE_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
 from storage.format.names import CONFIG, CONSUMEQUEUE
+from storage.format.shapes import MAX_QUEUES
 
 from .findings import Code, Finding, Severity
 
@@ -99,11 +100,11 @@ def _unknown(topic: str) -> Finding:
         None,
         f"{topic} has queues but is not in topics.json",
         "clients of a Java broker cannot read it",
-        f"rmqctl topic create {topic}" if _may_be_named(topic) else "",
+        f"rmqctl topic create {topic}" if may_be_named(topic) else "",
     )
 
 
-def _may_be_named(topic: str) -> bool:
+def may_be_named(topic: str) -> bool:
     """Whether a user may create or alter it: no topic of the system, no name that brokers
     refuse."""
     return bool(_CREATABLE.fullmatch(topic)) and topic != SCHEDULE_TOPIC
@@ -129,6 +130,8 @@ def _check_read(view: StoreView, config: TopicConfig, queue_ids: set[int], emit:
             None,
             f"{messages} in {where} of {topic}, whose readQueueNums is {read}",
             "groups do not get what they have not read of these yet",
-            f"rmqctl topic alter {topic} --read-queues {last + 1}" if _may_be_named(topic) else "",
+            f"rmqctl topic alter {topic} --read-queues {last + 1}"
+            if last < MAX_QUEUES and may_be_named(topic)
+            else "",
         )
     )

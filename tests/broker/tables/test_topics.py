@@ -289,3 +289,29 @@ def test_unknown_topics_are_not_created_by_reading(broker):
     with pytest.raises(TopicNotExistError, match="T does not exist"):
         broker.pull(PullRequest("g", "T", 0, 0))
     assert broker.topic("T") is None
+
+
+@pytest.mark.parametrize("count", [-1, 65_537, 1 << 31])
+def test_a_number_of_queues_that_no_topic_has_is_refused(broker, root, count):
+    for config in (TopicConfig("T", count, 1), TopicConfig("T", 1, count)):
+        with pytest.raises(BrokerSystemError, match="topic T cannot have"):
+            broker.update_topic(config)
+    assert not (root / "config" / "topics.json").exists()
+
+
+def test_settings_that_the_file_cannot_hold_are_refused(broker, root):
+    with pytest.raises(BrokerSystemError, match="topic T cannot have these settings"):
+        broker.update_topic(TopicConfig("T", 1, 1, topic_sys_flag=1 << 31))
+    assert not (root / "config" / "topics.json").exists()
+    assert list(Journal(root).entries()) == []
+
+
+def test_a_folder_of_a_huge_queue_id_makes_no_topic_of_so_many_queues(root):
+    manager = TopicManager(
+        root,
+        BrokerConfig(),
+        write_lock=None,
+        queues=lambda: [("T", 2), ("T", 2_147_483_646)],
+        now=lambda: 0,
+    )
+    assert manager.all()["T"] == manager.get("T") == TopicConfig("T", 3, 0, 4)
