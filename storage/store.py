@@ -25,6 +25,7 @@ from .deadlines import MAX_CLOSE_S
 from .errors import (
     StoreBrokenError,
     StoreClosedError,
+    StoreError,
     StoreNotFoundError,
     StoreNotWritableError,
 )
@@ -128,7 +129,7 @@ class MessageStore(ForkAware):
         )
         self.services.add(self._session.undo_rivals, interval_ms=1_000, first_ms=1_000)
         if was_created_here(root):
-            self.services.add(self.clean, interval_ms=10_000, first_ms=60_000)
+            self.services.add(self._clean_when_due, interval_ms=10_000, first_ms=60_000)
         at_fork(self)
         # For put_message, where every attribute look-up counts:
         self._append_one = self._appender.one.quick
@@ -382,6 +383,12 @@ class MessageStore(ForkAware):
             retention = Retention(self._fs, self.root, self.config, self._shared, self._appender)
             return retention.run(self._clock(), manual=manual, reserved_ms=reserved_ms)
 
+    def _clean_when_due(self) -> None:
+        """Raises CorruptFileError of a damaged file, after what could be deleted is."""
+        damaged = self.clean().damaged
+        if damaged:
+            raise damaged[0]
+
     def delete_queues(self, topic: str, before: Callable[[], None] = lambda: None) -> int:
         """Delete all queues of a topic, and leave its records; gives how many there were.
 
@@ -494,8 +501,12 @@ class MessageStore(ForkAware):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _break(self) -> None:
-        self._broken = self._broken or f"a sync of {self.root / COMMITLOG} failed"
+    def _break(self, error: Exception) -> None:
+        if isinstance(error, (StoreError, OSError)):
+            reason = f"a sync of {self.root / COMMITLOG} failed"
+        else:
+            reason = f"syncing {self.root} has ended ({type(error).__name__}: {error})"
+        self._broken = self._broken or reason
 
     def _check_open(self) -> None:
         if self._closed:

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from storage.coordination.shared_state import SharedState, Word
+from storage.errors import CorruptFileError
+from storage.files.bounded import read_at
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, StoreUnit
 from storage.format.index_file import INDEX_HEADER_SIZE, IndexHeader
 from storage.format.names import COMMITLOG, CONSUMEQUEUE, INDEX
@@ -34,6 +36,8 @@ class DeletedFiles:
     log_files: tuple[str, ...] = ()
     queue_files: tuple[str, ...] = ()
     index_files: tuple[str, ...] = ()
+    damaged: tuple[CorruptFileError, ...] = ()
+    """Files that are too short to show what they refer to: they stay, and all after them, too."""
 
 
 class Retention:
@@ -52,6 +56,7 @@ class Retention:
         self._config = config
         self._shared = shared
         self._appender = appender
+        self._damaged: list[CorruptFileError] = []
 
     def run(
         self, now_ms: int, *, manual: bool = False, reserved_ms: int | None = None
@@ -62,6 +67,7 @@ class Retention:
 
         A death in between leaves files that the next run deletes. Raises OSError.
         """
+        self._damaged = []
         self._appender.put_keys()  # while all their records are there
         log_files = self._expired_log_files(now_ms, manual=manual, reserved_ms=reserved_ms)
         words = self._shared.words
@@ -77,6 +83,7 @@ class Retention:
             tuple(f"{COMMITLOG}/{first:020d}" for first in log_files),
             tuple(self._delete_queue_files(log_min)),
             tuple(self._delete_index_files(log_min)),
+            tuple(self._damaged),
         )
         if cleaned.log_files or cleaned.queue_files or cleaned.index_files:
             words[Word.FILES_GENERATION] = words[Word.FILES_GENERATION] + 1
@@ -99,10 +106,9 @@ class Retention:
         for topic, queue_id in self._shared.queues():
             files = self._appender.queues.files(topic, queue_id)
             for first in files.offsets()[:-1]:
-                with files.path(first).open("rb") as file:
-                    file.seek(file_size - CQ_STORE_UNIT_SIZE)
-                    last = file.read(CQ_STORE_UNIT_SIZE)
-                if StoreUnit.unpack_from(last).commitlog_offset >= log_min:
+                at = file_size - CQ_STORE_UNIT_SIZE
+                last = self._read(files.path(first), at, CQ_STORE_UNIT_SIZE)
+                if last is None or StoreUnit.unpack_from(last).commitlog_offset >= log_min:
                     break
                 files.delete(first)
                 deleted.append(f"{CONSUMEQUEUE}/{topic}/{queue_id}/{first:020d}")
@@ -112,10 +118,25 @@ class Retention:
         """Leading index files whose newest key points below the log."""
         deleted = []
         for name in self._appender.index.names()[:-1]:
-            with (self._root / INDEX / name).open("rb") as file:
-                header = IndexHeader.unpack_from(file.read(INDEX_HEADER_SIZE))
-            if header.end_phy_offset >= log_min:
+            head = self._read(self._root / INDEX / name, 0, INDEX_HEADER_SIZE)
+            if head is None or IndexHeader.unpack_from(head).end_phy_offset >= log_min:
                 break
             self._appender.index.delete(name)
             deleted.append(f"{INDEX}/{name}")
         return deleted
+
+    def _read(self, path: Path, position: int, size: int) -> bytes | None:
+        """So many bytes of a file; None if they are not there. Then it is damaged, or was deleted
+        by another program meanwhile."""
+        try:
+            data = read_at(path, position, size)
+        except FileNotFoundError:
+            if path.exists():
+                self._damaged.append(CorruptFileError(path, 0, "it is no file"))
+            return None
+        if len(data) == size:
+            return data
+        length = path.stat().st_size
+        reason = f"the file ends before byte {position + size}, which it must have"
+        self._damaged.append(CorruptFileError(path, length, reason))
+        return None

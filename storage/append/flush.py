@@ -2,7 +2,6 @@
 
 ASYNC_FLUSH: a background thread syncs the log every 500 ms, and queues and checkpoint every 60 s.
 SYNC_FLUSH: a put returns after a sync that covers it; one sync serves all threads that wait
-(org.apache.rocketmq.store.CommitLog.GroupCommitService). A failed sync is never tried again and
 (org.apache.rocketmq.store.CommitLog.GroupCommitService). A failed sync is never repeated as if
 nothing was lost: the shared state says FAILED and every process refuses to write.
 """
@@ -17,7 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 from storage.coordination.leadership import TimedServices
 from storage.coordination.shared_state import SYNC_FAILED, SharedState, Word
-from storage.errors import StoreBrokenError, StoreError, WriteLockTimeoutError
+from storage.errors import StoreBrokenError, WriteLockTimeoutError
+from storage.files.bounded import read_first
 from storage.format.checkpoint import CheckpointData
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, MAX_QUEUE_OFFSET
 from storage.format.index_file import INDEX_HEADER_SIZE, IndexHeader
@@ -197,9 +197,8 @@ class Flusher:
         folder = self._root / INDEX
         end_timestamp = 0
         for name in sorted(entry.name for entry in folder.iterdir()):
-            if is_index_file_name(name) and name <= newest:
-                with (folder / name).open("rb") as file:
-                    data = file.read(INDEX_HEADER_SIZE).ljust(INDEX_HEADER_SIZE, b"\0")
+            if is_index_file_name(name) and name <= newest and (folder / name).is_file():
+                data = read_first(folder / name, INDEX_HEADER_SIZE).ljust(INDEX_HEADER_SIZE, b"\0")
                 end_timestamp = IndexHeader.unpack_from(data).end_timestamp
                 if end_timestamp >= vouched_timestamp or name == newest:
                     self._sync_file(folder / name)
@@ -278,7 +277,7 @@ class Flusher:
 
 
 class FlushService:
-    """The background thread of a long-lived writer; ends when a sync fails.
+    """The background thread of a long-lived writer; ends when a sync fails, never unnoticed.
 
     It also runs the store's timed services.
     """
@@ -294,10 +293,10 @@ class FlushService:
         pending_keys: Callable[[], int],
         put_keys: Callable[[], None],
         make_next_file: Callable[[], None],
-        on_error: Callable[[], None],
+        on_error: Callable[[Exception], None],
     ) -> None:
         """``sync_all`` and ``put_keys`` need the write lock; ``pending_keys`` changes when keys are
-        put, and is 0 while none are pending."""
+        put, and is 0 while none are pending. ``on_error`` gets what ends the thread."""
         self._flusher = flusher
         self._write_lock = write_lock
         self._interval = config.flush_interval_commit_log_ms / 1000
@@ -354,16 +353,16 @@ class FlushService:
             self._last_thorough = time.monotonic()
 
     def _run(self) -> None:
-        if not self._stop.wait(self._interval / 4):  # a writer at full speed soon needs it
-            self._make_file_ahead()
-        while not self._stop.wait(self._interval):
+        pause, work = self._interval / 4, self._make_file_ahead  # a fast writer soon needs it
+        while not self._stop.wait(pause):
             try:
-                self.tick()
+                work()
             except WriteLockTimeoutError:
-                continue  # another process is stopped or very busy; nothing is lost by waiting
-            except (StoreError, OSError):
-                self._on_error()
+                pass  # another process is stopped or very busy; nothing is lost by waiting
+            except Exception as error:  # noqa: BLE001 - the store refuses writes, and says why
+                self._on_error(error)
                 return
+            pause, work = self._interval, self.tick
 
 
 def _first_offsets(folder: Path) -> list[int]:

@@ -67,12 +67,14 @@ class Leadership:
 
 
 class _Service:
-    __slots__ = ("due", "interval", "run")
+    __slots__ = ("due", "failure", "interval", "run")
 
     def __init__(self, run: Callable[[], object], interval: float, due: float) -> None:
         self.run = run
         self.interval = interval
         self.due = due
+        self.failure = ""
+        """What the last round raised, which is logged once; empty after one that went well."""
 
 
 class TimedServices:
@@ -88,7 +90,7 @@ class TimedServices:
         self._services: list[_Service] = []
         self._lock: LockFile | None = None
         self._elected = False
-        self.failures: list[tuple[float, RocketMQError | OSError]] = []
+        self.failures: list[tuple[float, Exception]] = []
         """What the last failing rounds raised, newest last, at most 10: for status displays."""
 
     def add(self, run: Callable[[], object], *, interval_ms: int, first_ms: int) -> None:
@@ -102,7 +104,8 @@ class TimedServices:
         return self._elected
 
     def tick(self) -> None:
-        """Try to be elected; run what is due. A failing service does not stop the others."""
+        """Try to be elected; run what is due. A failing service stops neither the others nor the
+        thread: what it raises is logged, and it runs again when it is due."""
         if not self._services:
             return
         if self._lock is None:
@@ -117,8 +120,10 @@ class TimedServices:
                 service.due = now + service.interval
                 try:
                     service.run()
-                except (RocketMQError, OSError) as error:
+                    service.failure = ""
+                except Exception as error:  # noqa: BLE001 - the thread also syncs the log
                     self.failures = [*self.failures[-9:], (now, error)]
+                    _log_once(service, error)
 
     def close(self) -> None:
         """Let another process take over."""
@@ -126,3 +131,18 @@ class TimedServices:
             self._lock.close()
             self._lock = None
         self._elected = False
+
+
+def _log_once(service: _Service, error: Exception) -> None:
+    """Log what a service raised, unless its round before raised the same."""
+    import logging
+
+    failure = f"{type(error).__name__}: {error}"
+    if failure != service.failure:
+        service.failure = failure
+        expected = isinstance(error, (RocketMQError, OSError))
+        logging.getLogger("rmqctl.storage").warning(
+            "timed work of the store failed, and is tried again: error=%s",
+            failure,
+            exc_info=None if expected else error,
+        )

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from storage import native
 from storage.coordination.kept_links import KeptLinks
 from storage.coordination.shared_state import Word
+from storage.files.bounded import read_first
 from storage.files.fs import WORD
 from storage.files.mapped_file import MappedFile
 from storage.files.preallocation import INDEX_WINDOW, OF_INDEX, Preallocation, has_pages_made
@@ -288,9 +289,8 @@ class IndexWriter:
         name = self._shared.words[Word.INDEX_FILE]
         if name == 0:
             return None
-        with (self._directory / f"{name:017d}").open("rb") as file:
-            header = file.read(INDEX_HEADER_SIZE).ljust(INDEX_HEADER_SIZE, b"\0")
-        return IndexHeader.unpack_from(header)
+        header = read_first(self._directory / f"{name:017d}", INDEX_HEADER_SIZE)
+        return IndexHeader.unpack_from(header.ljust(INDEX_HEADER_SIZE, b"\0"))
 
     def full_files(self) -> list[Path]:
         """The files that filled up and are ready to be synced, then noted (checkpoint).

@@ -11,6 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from storage.files.bounded import read_first
 from storage.format.index_file import (
     INDEX_ENTRY_SIZE,
     INDEX_HEADER_SIZE,
@@ -73,9 +74,11 @@ class IndexRecovery:
     def _count_vouched(self, names: list[str], timestamp: int) -> int:
         headers = []
         for name in names:
-            with (self._folder / name).open("rb") as file:
-                data = file.read(INDEX_HEADER_SIZE).ljust(INDEX_HEADER_SIZE, b"\0")
-            headers.append(IndexHeader.unpack_from(data))
+            try:
+                data = read_first(self._folder / name, INDEX_HEADER_SIZE)
+            except FileNotFoundError:  # it is no file: one without a header
+                data = b""
+            headers.append(IndexHeader.unpack_from(data.ljust(INDEX_HEADER_SIZE, b"\0")))
         return count_vouched(headers, self._entries, timestamp)
 
     def _keep_full(self, name: str, log_end: int) -> bool:

@@ -9,6 +9,7 @@ from rmqctl.admin.offsets.committed import offsets_in_force
 from rmqctl.admin.writing import OpenWriter, writer_of
 from storage.clock import now_ms as clock_ms
 from storage.configs.journal import Journal
+from storage.errors import go_on_without
 from storage.format.names import COMMITLOG, file_name
 from storage.retention import HOUR_MS
 
@@ -74,6 +75,8 @@ class Cleaning(Change):
                     yield CleanedFileDone(*_unplanned(name, FileKind.INDEX), True)
                 if not cleaned.log_files:
                     break
+        for error in cleaned.damaged:
+            go_on_without(error, "it stays, and the files after it, too")
         for row in left.values():
             yield CleanedFileDone(*row, not (self._root / row.file).exists())
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+import threading
 from pathlib import Path
 
 import pytest
@@ -74,3 +76,32 @@ def test_the_first_reason_to_refuse_stays(tmp_path: Path) -> None:
         with pytest.raises(StoreBrokenError, match="a sync of .* failed earlier"):
             shared.refuse_after_failure()
         shared.close()
+
+
+class _Strange(FileSystem):
+    """Each sync of the log ends in an error that no code expects, and that is noted."""
+
+    def __init__(self) -> None:
+        self.is_strange = False
+        self.ended = threading.Event()
+
+    def sync(self, fd: int) -> None:
+        if self.is_strange:
+            self.ended.set()
+            raise struct.error("no such struct")
+        super().sync(fd)
+
+
+def test_a_flush_thread_that_ends_makes_the_store_refuse_and_say_why(tmp_path: Path) -> None:
+    config = TINY.with_(flush_interval_commit_log_ms=1)
+    fs = _Strange()
+    store = open_store(new_store(tmp_path / "s", config), config, fs=fs)
+    store.put(prepared([Sample("m0", "T")]))
+    fs.is_strange = True
+    store.put(prepared([Sample("m1", "T")]))
+    assert fs.ended.wait(20)
+    store._flush_service.stop()
+    with pytest.raises(StoreBrokenError, match="no such struct.*open the store anew"):
+        store.put(prepared([Sample("m2", "T")]))
+    fs.is_strange = False
+    store.close()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from storage.errors import CorruptFileError
 from storage.files.fs import FileSystem
 from storage.format.checkpoint import CheckpointData
 from storage.format.encode import prepare
@@ -300,3 +301,61 @@ def test_a_full_index_file_that_was_deleted_takes_back_nothing_that_the_checkpoi
         assert before.index_msg_timestamp > 0
         store._flusher.note_full_index(root / "index" / "20000101000000000")
         assert CheckpointData.unpack((root / "checkpoint").read_bytes()) == before
+
+
+QUEUE_FILE = "consumequeue/A/0/00000000000000000000"
+
+
+def cut_short(path: Path) -> None:
+    os.truncate(path, 10)
+
+
+def make_a_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize("damage", [cut_short, make_a_pipe])
+def test_a_damaged_queue_file_stays_and_other_files_go(tmp_path: Path, damage) -> None:
+    with five_a_file(tmp_path / "s") as store:
+        store.flush()  # a pipe cannot be synced
+        damage(store.root / QUEUE_FILE)
+        overdue(store.root, 10)
+        cleaned = store.clean(manual=True)
+        assert len(cleaned.log_files) == 10
+        assert cleaned.queue_files == ()
+        assert cleaned.index_files
+        assert [str(error.path.relative_to(store.root)) for error in cleaned.damaged] == [
+            QUEUE_FILE
+        ]
+        assert len(list((store.root / "consumequeue/A/0").iterdir())) == 20
+
+
+@pytest.mark.parametrize("damage", [cut_short, make_a_pipe])
+def test_a_damaged_index_file_stays_and_other_files_go(tmp_path: Path, damage) -> None:
+    with five_a_file(tmp_path / "s") as store:
+        first = min((store.root / "index").iterdir())
+        damage(first)
+        overdue(store.root, 10)
+        cleaned = store.clean(manual=True)
+        assert len(cleaned.log_files) == 10
+        assert cleaned.queue_files
+        assert cleaned.index_files == ()
+        assert [error.path for error in cleaned.damaged] == [first]
+
+
+def test_deletion_by_itself_names_a_damaged_file_and_deletes_the_others(tmp_path: Path) -> None:
+    store = five_a_file(tmp_path / "s")
+    with store:
+        cut_short(store.root / QUEUE_FILE)
+        overdue(store.root, 10)
+        store._clock.now = AT_FOUR
+        with pytest.raises(CorruptFileError, match=f"{QUEUE_FILE} is damaged at byte 10"):
+            store._clean_when_due()
+        assert len(list((store.root / "commitlog").iterdir())) == 6
+
+
+def test_a_pipe_in_the_place_of_an_index_file_does_not_stop_a_sync(tmp_path: Path) -> None:
+    with five_a_file(tmp_path / "s") as store:
+        make_a_pipe(min((store.root / "index").iterdir()))
+        store.flush()

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -318,6 +319,26 @@ def test_a_failing_service_does_not_stop_the_others(tmp_path: Path) -> None:
     services.tick()
     assert ran == [1]
     assert [str(error) for _, error in services.failures] == ["no luck"]
+    services.close()
+
+
+def test_a_service_that_fails_unexpectedly_is_logged_once_and_runs_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "rmqctl").mkdir()
+    ran = []
+
+    def fail() -> None:
+        ran.append(1)
+        raise struct.error("unpack requires a buffer of 20 bytes")
+
+    services = TimedServices(tmp_path)
+    services.add(fail, interval_ms=0, first_ms=0)
+    for _ in range(3):
+        services.tick()
+    assert len(ran) == len(services.failures) == 3
+    [record] = caplog.records
+    assert "unpack requires a buffer of 20 bytes" in record.getMessage()
     services.close()
 
 

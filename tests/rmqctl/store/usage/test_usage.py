@@ -98,6 +98,18 @@ def test_what_is_said_to_be_freed_next_is_what_clean_frees(aged):
     assert run("audit", "list", "-S", root, "-o", "json").json()[-1]["command"] == "store clean"
 
 
+@pytest.mark.filterwarnings("always::storage.errors.DamagedFileWarning")
+def test_a_damaged_index_file_is_named_and_stays(aged):
+    root, logs = aged
+    first = min((root / "index").iterdir())
+    os.truncate(first, 10)
+    result = run("store", "clean", "-S", root, "-o", "json", "-y")
+    assert result.code == 0, result.err
+    assert f"{first.name} is damaged at byte 10: the file ends before byte 40" in result.err
+    assert len([row for row in result.json() if row["kind"] == "log"]) == len(logs) - 3
+    assert first.exists()
+
+
 def test_a_young_file_keeps_all_behind_it(aged):
     root, logs = aged
     os.utime(root / "commitlog" / logs[2])
