@@ -47,8 +47,26 @@ class SealError(FormatError):
 
 
 def seal(entry: dict[str, Any]) -> bytes:
-    """Write ``entry`` as one line, without the newline."""
-    return seal_body(_ENCODER.encode(entry).encode())
+    """Write ``entry`` as one line, without the newline.
+
+    Names in files of a broker may have bytes that are no UTF-8: FF is written as ``\\udcff``, and
+    read as the same text again. UnicodeEncodeError for any other half of a surrogate pair.
+    """
+    return seal_json(_ENCODER.encode(entry))
+
+
+def seal_json(text: str) -> bytes:
+    """Write the JSON of an entry as ``seal`` does."""
+    return seal_body(json_bytes(text))
+
+
+def json_bytes(text: str) -> bytes:
+    """JSON as UTF-8, with bytes that are none as escapes: see ``seal``."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        text.encode("utf-8", "surrogateescape")  # raises for what no reader takes
+        return text.encode("utf-8", "backslashreplace")
 
 
 def seal_body(body: bytes) -> bytes:
@@ -70,7 +88,7 @@ def examine(line: bytes, shape: Shape | None = None) -> dict[str, Any]:
     if body is None:
         raise SealError("the check sum is wrong", torn=_is_torn(line.strip()))
     try:
-        entry = loads_strict(body)
+        entry = loads_strict(body, escaped_bytes=True)
     except JsonError as error:
         raise SealError(f"not JSON: {error.reason}", ENTRY_START + error.position) from None
     if not isinstance(entry, dict):

@@ -350,7 +350,9 @@ class ProgressFile:
         with self._lock:
             try:
                 if self._reader.content() is not None:
-                    return self._reader.load()
+                    table = self._reader.load()
+                    table.read_exported()
+                    return table
             except CorruptFileError:
                 return ProgressTable(self._reader.lock_mtime_ns())
         table = ProgressTable(self._reader.lock_mtime_ns())

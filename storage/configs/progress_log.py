@@ -37,7 +37,7 @@ from storage.format.errors import FormatError, JsonError
 from storage.format.shapes import MAX_COUNT, ShapeError, check, flag, maybe, members, text, whole
 from storage.format.strict_json import loads_strict
 
-from .checksummed_json import ENTRY_START, MAX_VERSION, SealError, body_of, examine, seal, seal_body
+from .checksummed_json import ENTRY_START, MAX_VERSION, SealError, body_of, examine, seal, seal_json
 from .progress_table import (
     VERSION,
     ProgressTable,
@@ -236,7 +236,7 @@ class ProgressLog:
             texts.append(f"{_quoted(key)}:{{{queues}}}")
         head = f'{{"n":{n + 1}' if synced == n else f'{{"n":{n + 1},"synced":{synced}'
         body = f'{head},"queues":{{{",".join(texts)}}}}}'
-        return seal_body(body.encode()) + b"\n"
+        return seal_json(body) + b"\n"
 
     def note_written(self, line: bytes, rows: Changes | None = None) -> None:
         """Take in a line of ``line_of`` that was written and synced; ``rows``: of a commit."""
@@ -271,7 +271,7 @@ class ProgressLog:
     def _read_table(
         self, line: bytes, known_rows: Callable[[], KnownRows]
     ) -> tuple[dict[str, Any], ProgressTable]:
-        found = known_rows().read(line) if len(line) >= _LARGE else None
+        found = known_rows().read(line, self.damage) if len(line) >= _LARGE else None
         if found is not None:
             return found
         try:
@@ -411,7 +411,8 @@ def _entries(lines: list[bytes]) -> Iterator[dict[str, Any] | SealError]:
         commits = [_commit_in(body) for body in whole_ones]
         rest = [body for body, one in zip(whole_ones, commits, strict=True) if one is None]
         try:
-            found = loads_strict(b"[%s]" % b",".join(rest), max_depth=1 << 30)
+            joined = b"[%s]" % b",".join(rest)
+            found = loads_strict(joined, max_depth=1 << 30, escaped_bytes=True)
         except JsonError:
             found = []
         if len(found) == len(rest) and all(type(entry) is dict for entry in found):

@@ -9,15 +9,16 @@ whole by the caller, which also says what is wrong with it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import compress
 from operator import ne
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from storage.format.errors import FormatError
-from storage.format.shapes import check
+from storage.format.errors import FormatError, JsonError
+from storage.format.shapes import ShapeError, check
 from storage.format.strict_json import loads_strict
 
-from .checksummed_json import body_of
+from .checksummed_json import ENTRY_START, body_of
 from .progress_log import TABLE
 from .progress_table import (
     VERSION,
@@ -28,6 +29,11 @@ from .progress_table import (
     rows_in,
     rows_of,
 )
+
+if TYPE_CHECKING:
+    from storage.errors import CorruptFileError
+
+    from .consumer_offsets import OffsetTable
 
 Rows = dict[str, dict[int, QueueProgress]]
 
@@ -44,9 +50,12 @@ class KnownRows:
     def __init__(self) -> None:
         self._queues = _Section()
 
-    def read(self, line: bytes) -> tuple[dict[str, Any], ProgressTable] | None:
+    def read(
+        self, line: bytes, damage: Callable[[int, str], CorruptFileError]
+    ) -> tuple[dict[str, Any], ProgressTable] | None:
         """The entry of the first line, without its rows, and the table; None where it is not of
-        the usual form."""
+        the usual form. ``damage`` makes the error of a byte of the line: what Java's file had is
+        parsed when it is asked for."""
         body = body_of(line)
         begin = -1 if body is None else body.find(_QUEUES)
         middle = -1 if body is None else body.find(_EXPORTED)
@@ -63,7 +72,7 @@ class KnownRows:
             new = self._queues.new(queues)
             table = ProgressTable.from_entry({**head, "queues": CheckedRows(), "exported": {}})
             table.queues = self._queues.take(queues, new)
-            table.exported_later(lambda: exported_of(loads_strict(exported)))
+            table.exported_later(lambda: _exported_in(exported, damage))
         except (FormatError, TypeError, ValueError):
             self._queues = _Section()
             return None
@@ -120,4 +129,14 @@ def _parsed(pieces: list[bytes]) -> Rows:
     found = rows_in(text, 0)
     if found is not None and found[1] == len(text):
         return found[0]
-    return rows_of({"queues": loads_strict(text)})
+    return rows_of({"queues": loads_strict(text, escaped_bytes=True)})
+
+
+def _exported_in(text: bytes, damage: Callable[[int, str], CorruptFileError]) -> OffsetTable:
+    """What the text of a member says that Java's file had. Raises what ``damage`` makes."""
+    try:
+        return exported_of(loads_strict(text, escaped_bytes=True))
+    except JsonError as error:
+        raise damage(ENTRY_START, f"exported is not JSON: {error.reason}") from None
+    except ShapeError as error:
+        raise damage(ENTRY_START, str(error)) from None

@@ -158,12 +158,10 @@ class ProgressTable:
     def exported(self) -> OffsetTable:
         """The content of Java's file when it was written last.
 
-        Raises ShapeError and JsonError where it is read only now (``exported_later``).
+        Raises CorruptFileError where it is read only now (``exported_later``).
         """
         if self._before is None:
-            if callable(self._exported):
-                self._exported = self._exported()
-            return self._exported
+            return self.read_exported()
         table = self.offsets()
         for key, offsets in self._before.items():
             row = table[key] = {**table.get(key, {})}
@@ -179,6 +177,12 @@ class ProgressTable:
     @exported.setter
     def exported(self, offsets: OffsetTable) -> None:
         self._exported, self._before = offsets, None
+
+    def read_exported(self) -> OffsetTable:
+        """Read the content that ``exported_later`` names now. Raises CorruptFileError."""
+        if callable(self._exported):
+            self._exported = self._exported()
+        return self._exported
 
     @property
     def is_exported(self) -> bool:

@@ -241,7 +241,7 @@ class ProcessEntries:
 
     def _read(self, name: str) -> ProcessInfo | None:
         try:
-            content = loads_strict(read_bounded(self.path(name, _SAYS)))
+            content = loads_strict(read_bounded(self.path(name, _SAYS)), escaped_bytes=True)
             check(content, _SAID)
         except (FileNotFoundError, ValueError, CorruptFileError):
             return None  # a power loss empties what was never synced
@@ -371,7 +371,7 @@ def _remove(path: Path) -> None:
 def _control_message(path: Path) -> ControlMessage | None:
     """Read a control message; None for a file that no process entry sends."""
     try:
-        control_message = loads_strict(read_bounded(path))
+        control_message = loads_strict(read_bounded(path), escaped_bytes=True)
         check(control_message, _CONTROL_MESSAGE)
     except (ValueError, CorruptFileError):
         return None

@@ -29,6 +29,7 @@ _PAIR: Final = r'"?[0-9]{1,18}+"?\s*+:\s*+[0-9]{1,18}+\s*+'
 _NUMBERS: Final = re.compile(rf"\s*+((?:{_PAIR},\s*+)*+{_PAIR})\}}")
 """The rest of an object of plain numbers: the offsets of a topic, thousands of queues perhaps."""
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
+_HALF_A_PAIR: Final = "[\ud800-\udc7f\udd00-\udfff]"
 _UNESCAPED: Final = {c: c for c in "\"'\\/"} | {
     "b": "\b", "t": "\t", "n": "\n", "f": "\f", "F": "\f", "r": "\r", "v": "\v",
     **{str(digit): chr(digit) for digit in range(8)},
@@ -50,7 +51,11 @@ def _pairs(text: str) -> JsonObject | None:
 
 
 class JsonReader:
-    """Recursive descent over one text; torn_json goes on from here."""
+    """Recursive descent over one text; partial_json goes on from here."""
+
+    _keeps_bytes = False
+    """Whether ``\\udcff`` is a byte that is no UTF-8, as rmqctl's own files have it; else it is
+    half of a surrogate pair, and becomes U+FFFD."""
 
     def __init__(self, text: str, *, once: bool = False) -> None:
         self._text = text
@@ -176,11 +181,10 @@ class JsonReader:
     def _unescaped(self, text: str) -> str:
         if "\\" not in text:
             return text
-        return (
-            _ESCAPE.sub(self._unescape, text)
-            .encode("utf-16", "surrogatepass")
-            .decode("utf-16", "replace")
-        )
+        pairs = _ESCAPE.sub(self._unescape, text).encode("utf-16", "surrogatepass")
+        if self._keeps_bytes:
+            return re.sub(_HALF_A_PAIR, "\ufffd", pairs.decode("utf-16", "surrogatepass"))
+        return pairs.decode("utf-16", "replace")
 
     def _unescape(self, match: re.Match[str]) -> str:
         code = match[1] or match[2]

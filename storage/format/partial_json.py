@@ -39,6 +39,8 @@ def loads_torn(text: str) -> PartialJson:
 class _TornReader(JsonReader):
     """Keeps what was read when a JsonError comes."""
 
+    _keeps_bytes = True
+
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self._cut: int | None = None

@@ -8,6 +8,8 @@ broker writes.
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Iterable
 from math import isfinite
 from typing import Any, Final, NoReturn
 
@@ -17,10 +19,16 @@ MAX_DEPTH: Final = 64
 """Deepest nesting that is read; rmqctl's own files need eight levels."""
 
 
-def loads_strict(data: bytes | str, *, max_depth: int = MAX_DEPTH) -> Any:
+def loads_strict(
+    data: bytes | str, *, max_depth: int = MAX_DEPTH, escaped_bytes: bool = False
+) -> Any:
     """Read one value. JsonError for text that is no JSON, is nested too deep, has a number that a
     float cannot hold, or more digits than Python converts, an object with a name twice, or half of
-    a surrogate pair."""
+    a surrogate pair.
+
+    ``escaped_bytes``: a text may have bytes that are no UTF-8, such as FF as ``\\udcff``
+    (Python's surrogateescape).
+    """
     try:
         text = data if isinstance(data, str) else data.decode()
     except UnicodeDecodeError as error:
@@ -33,7 +41,8 @@ def loads_strict(data: bytes | str, *, max_depth: int = MAX_DEPTH) -> Any:
         raise JsonError("it is nested too deep", text, 0) from None
     except ValueError as error:
         raise JsonError(str(error), text, 0) from None
-    if "\\u" in text and not _is_text(value, "strict" if text is not data else "surrogateescape"):
+    may_have_bytes = escaped_bytes or text is data
+    if "\\u" in text and not _is_text(value, "surrogateescape" if may_have_bytes else "strict"):
         raise JsonError("a text in it has half of a surrogate pair", text, 0)
     if text.count("[") + text.count("{") > max_depth and is_deeper(value, max_depth):
         raise JsonError(f"it is nested deeper than {max_depth} levels", text, 0)
@@ -48,6 +57,15 @@ def _is_text(value: Any, errors: str) -> bool:
         return False
     except RecursionError:  # the depth is judged after this
         return True
+    return True
+
+
+def is_utf8(text: str) -> bool:
+    """Whether UTF-8 can hold a text; names of files and arguments may have any bytes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
     return True
 
 
@@ -71,10 +89,15 @@ def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     which of the two values counts."""
     members = dict(pairs)
     if len(members) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"it has the key {twice[:100]!r} twice")
+        twice = name_given_twice(name for name, _ in pairs)
+        raise ValueError(f"it has the key {str(twice)[:100]!r} twice")
     return members
+
+
+def name_given_twice(names: Iterable[str]) -> str | None:
+    """The first of some names that comes again; None if each comes once. There may be millions."""
+    counts = Counter(names)
+    return next((name for name, count in counts.items() if count > 1), None)
 
 
 _NESTING: Final = frozenset({dict, list})

@@ -24,6 +24,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from storage.configs.checksummed_json import json_bytes
 from storage.errors import CorruptFileError
 from storage.files.bounded import read_bounded
 from storage.files.checksum import Checksum, checksum_of, data_of
@@ -173,7 +174,7 @@ class Quarantine:
             "kept": str(kept.relative_to(self.folder)),
             "kind": kind,
         }
-        line = json.dumps(fields, ensure_ascii=False).encode() + b"\n"
+        line = json_bytes(json.dumps(fields, ensure_ascii=False)) + b"\n"
         fs = self._fs
         fd = fs.open(self.folder / MANIFEST, writable=True, create=True)
         try:
@@ -195,7 +196,7 @@ def read_manifest(folder: Path) -> list[dict[str, object]]:
         return []
     for line in lines:
         try:
-            piece = loads_strict(line)
+            piece = loads_strict(line, escaped_bytes=True)
             check(piece, _PIECE)
         except ValueError:
             continue

@@ -148,6 +148,7 @@ def _read_log(path: Path) -> SavedOffsets:
     written = _written(status)
     try:
         table = ProgressLog(path, data, status.st_ino, KnownRows).table
+        table.read_exported()
     except StoreVersionError:
         return SavedOffsets(path, FileState.WHOLE, {}, None, written)
     except CorruptFileError as error:

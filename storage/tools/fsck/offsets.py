@@ -150,6 +150,7 @@ def check_offsets(view: StoreView, emit: Emit, checked: Checked) -> None:
     """Compare committed offsets and the delay levels' progress with the queues' bounds."""
     try:
         table = view.consumer_offsets()
+        view.progress.read().read_exported()
     except (CorruptFileError, StoreVersionError) as error:
         emit(_no_progress(view.root, error))
         return

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from storage.configs.checksummed_json import seal
+from storage.configs import progress_log
+from storage.configs.checksummed_json import body_of, seal, seal_body
 from storage.configs.config_file import ConfigFile
 from storage.configs.consumer_offsets import load_consumer_offsets
 from storage.configs.progress import ProgressFile
@@ -18,6 +19,7 @@ from storage.configs.progress_table import QueueProgress
 from storage.errors import CorruptFileError, StoreNotWritableError, StoreVersionError
 from storage.files.fs import FileSystem
 from storage.format.fastjson import dumps
+from storage.tools.config_recovery.progress_files import FileState, read_progress_files
 
 KEY = ("T@g", 0)
 OTHER = ("T@g", 1)
@@ -318,3 +320,66 @@ def test_the_smallest_offset_of_java_is_taken_over_and_read_again(root):
     file = ProgressFile(root)
     file.commit({("T@h", 0): QueueProgress(0, 2)})
     assert ProgressFile(root).read().known_offsets() == {"T@g": {1: 4}, "T@h": {0: 2}}
+
+
+STRANGE = b"T\xff@g\xe9".decode("utf-8", "surrogateescape")
+"""A topic and a group that a Java broker has written in another charset."""
+
+
+@pytest.mark.parametrize("large", [0, 1 << 60])
+def test_names_that_are_no_utf8_are_kept_while_other_groups_commit(root, large, monkeypatch):
+    monkeypatch.setattr(progress_log, "_LARGE", large)
+    java = root / "config" / "consumerOffset.json"
+    java.parent.mkdir()
+    java.write_bytes(b'{"offsetTable":{"T\xff@g\xe9":{0:7}}}')
+    file = ProgressFile(root)
+    file.commit({KEY: QueueProgress(0, 5)})
+    file.commit({KEY: QueueProgress(0, 6), (STRANGE, 1): QueueProgress(0, 8)})
+    file.move({(STRANGE, 0): 3, OTHER: 1})
+    offsets = {STRANGE: {0: 3, 1: 8}, "T@g": {0: 6, 1: 1}}
+    assert file.read().offsets() == ProgressFile(root).read().offsets() == offsets
+    assert b'"T\xff@g\xe9":{0:3,1:8' in java.read_bytes()
+    java_ran(root)
+    ProgressFile(root).commit({KEY: QueueProgress(0, 9)})
+    assert ProgressFile(root).read().offsets() == {**offsets, "T@g": {0: 9, 1: 1}}
+
+
+def test_names_that_are_no_utf8_are_put_together_again_from_a_damaged_log(root):
+    file = ProgressFile(root)
+    file.commit({(STRANGE, 0): QueueProgress(0, 5)})
+    file.commit({KEY: QueueProgress(0, 6)})
+    data = file.path.read_bytes()
+    first, *rest = data.split(b"\n")
+    file.path.write_bytes(b"\n".join([first[:-2], *rest]))
+    ours = read_progress_files(root).ours
+    assert ours.offsets == {STRANGE: {0: 5}, "T@g": {0: 6}}
+
+
+@pytest.mark.parametrize(
+    "exported",
+    [b'"T@g0":{"0":"x"}', b'"T@g0":{"0":5},"T@g0":{"0":5}', b'"T@g0":{"0":5'],
+    ids=["a text", "twice", "cut"],
+)
+def test_a_wrong_note_of_what_java_has_is_damage_in_a_large_log_too(root, exported):
+    file = ProgressFile(root)
+    file.commit({(f"T@g{number}", 0): QueueProgress(0, 5) for number in range(2_000)})
+    file.export()
+    file.recover({}, lambda *_: None)  # writes a table
+    body = body_of(file.path.read_bytes())
+    assert body is not None
+    assert len(body) > 64 << 10
+    begin = body.index(b'"exported":{') + len(b'"exported":{')
+    line = seal_body(body[:begin] + exported + b"}}")
+    file.path.write_bytes(line + b"\n")
+    for use in (
+        lambda: ProgressFile(root).export(),
+        lambda: ProgressFile(root).move({KEY: 3}),
+    ):
+        with pytest.raises(CorruptFileError, match=r"offsets\.log is damaged at byte"):
+            use()
+    assert read_progress_files(root).ours.state is FileState.CUT
+    n = int(body[len(b'{"n":') : body.index(b",")])
+    file.path.write_bytes(line + b"\n" + seal({"n": n + 1, "exported": True}) + b"\n")
+    with pytest.raises(CorruptFileError, match=r"offsets\.log is damaged at byte"):
+        ProgressFile(root).read()
+    assert read_progress_files(root).ours.state is FileState.CUT

@@ -16,6 +16,7 @@ from storage.configs.checksummed_json import (
     unseal,
 )
 from storage.errors import CorruptFileError, StoreVersionError
+from storage.format.partial_json import loads_torn
 from storage.format.shapes import members, whole
 
 ENTRY = {"version": 1, "name": "\u20ac", "rows": [1, 2]}
@@ -103,3 +104,21 @@ def test_a_version_that_no_rmqctl_has_is_damage(version: object) -> None:
         entry_of(seal({"version": version}), Path("file"), 1, remedy=REMEDY)
     with pytest.raises(CorruptFileError, match="no member version"):
         entry_of(seal({}), Path("file"), 1, remedy=REMEDY)
+
+
+def test_bytes_that_are_no_utf8_are_read_as_they_were_written() -> None:
+    name = b"T\xff\xc3@g\x80".decode("utf-8", "surrogateescape")
+    line = seal({name: 1})
+    assert line.isascii()
+    assert examine(line) == {name: 1}
+    assert loads_torn(line.decode()).document["entry"] == {name: 1}
+
+
+@pytest.mark.parametrize("half", [0xD800, 0xDFFF, 0xDC7F])
+def test_any_other_half_of_a_surrogate_pair_is_neither_written_nor_read(half: int) -> None:
+    with pytest.raises(UnicodeEncodeError):
+        seal({chr(half): 1})
+    text = b'{"\\u%04x":1}' % half
+    with pytest.raises(SealError, match="half of a surrogate pair"):
+        examine(sealed(text))
+    assert loads_torn(text.decode()).document == {"\ufffd": 1}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from storage.format.errors import JsonError
-from storage.format.strict_json import MAX_DEPTH, is_deeper, loads_strict
+from storage.format.strict_json import MAX_DEPTH, is_deeper, loads_strict, name_given_twice
 
 
 def nested(levels: int, *, lists: bool) -> str:
@@ -68,6 +70,17 @@ def test_half_of_a_surrogate_pair_is_no_text(text: str) -> None:
     with pytest.raises(JsonError, match="half of a surrogate pair"):
         loads_strict(text.encode())
     assert loads_strict(rb'"\ud83d\ude00 \u00e9"') == "\U0001f600 \u00e9"
+
+
+def test_a_name_given_twice_is_found_among_many_at_once() -> None:
+    names = [f"a{number}" for number in range(300_000)]
+    text = "{" + ",".join(f'"{name}":1' for name in [*names, names[-1]]) + "}"
+    began = time.process_time()
+    with pytest.raises(JsonError, match="it has the key 'a299999' twice"):
+        loads_strict(text)
+    assert time.process_time() - began < 20, "half an hour where each name is compared with all"
+    assert name_given_twice(names) is None
+    assert name_given_twice(["b", "a", "c", "a", "b"]) == "b"
 
 
 def test_bytes_that_are_no_text_stay_in_given_text() -> None:

@@ -9,9 +9,11 @@ from zlib import crc32
 
 import pytest
 
+from storage.configs.checksummed_json import body_of, seal_body
 from storage.configs.deleted_topics import read_deleted_topics
 from storage.configs.dlq_acks import DlqAcksFile
 from storage.configs.progress import ProgressFile
+from storage.configs.progress_table import QueueProgress
 from storage.configs.store_settings import read_store_settings
 from storage.errors import CorruptFileError
 from storage.layout import read_sizes
@@ -192,3 +194,22 @@ def test_marks_come_back_without_those_that_were_taken_back(root):
         facts(root)
     assert run("store", "repair", "--execute", "--yes", "-S", root).code == 0
     assert not any(cursor or beyond for cursor, beyond in facts(root)[3].values())
+
+
+def test_a_wrong_note_in_a_large_log_of_progress_is_found_and_mended(tmp_path):
+    root = tmp_path / "s"
+    MessageStore.create(root, SIZES)
+    file = ProgressFile(root)
+    file.commit({(f"T@g{number}", 0): QueueProgress(0, 5) for number in range(2_000)})
+    file.export()
+    file.recover({}, lambda *_: None)  # writes a table
+    body = body_of(file.path.read_bytes())
+    begin = body.index(b'"exported":')
+    file.path.write_bytes(seal_body(body[:begin] + b'"exported":{"T@g0":{"0":"x"}}}') + b"\n")
+    found = run("store", "fsck", "-S", root)
+    assert found.code == 4, found.err
+    assert 'exported.T@g0.0 is "x", not an offset' in found.out + found.err
+    done = run("store", "recover-offsets", "-S", root, "--execute", "--yes")
+    assert done.code == 0, done.err
+    ProgressFile(root).export()
+    assert len(ProgressFile(root).read().offsets()) == 2_000
