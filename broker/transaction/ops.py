@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from broker.offset.offset_manager import ConsumerOffsetManager
     from storage.format.message import MessageExt
     from storage.readonly import StoreView
+
+logger = logging.getLogger("rmqctl.broker")
 
 HALF_QUEUE: Final = 0
 CHECK_GROUP: Final = "CID_RMQ_SYS_TRANS"
@@ -121,8 +124,14 @@ class TransactionOffsets:
 
 
 def _half_offsets(op: MessageExt) -> list[int]:
-    """Read an op message: one offset, or several with commas (5.x); nothing if it is none."""
+    """Read an op message: one offset, or several with commas (5.x); nothing if it is none.
+
+    As it is stored: none is ever compressed, whatever a damaged sysFlag says.
+    """
     if op.tags != REMOVE_TAG:
         return []
-    parts = op.body.decode("ascii", "replace").split(",")
-    return [offset for part in parts if (offset := parse_digits(part)) is not None]
+    parts = op.raw_body.decode("ascii", "replace").split(",")
+    offsets = [offset for part in parts if (offset := parse_digits(part)) is not None]
+    if not offsets:
+        logger.warning("an op message names no half message, and is passed over: %s", op.place)
+    return offsets

@@ -223,6 +223,38 @@ def test_ended_transactions_are_passed_over(bench):
     assert len(bench.messages(TRANS_HALF_TOPIC)) == 100
 
 
+def change_record(bench, message, position, value):
+    """Change one byte of a record in the log."""
+    log = bench.broker.store.root / "commitlog"
+    with min(log.iterdir()).open("r+b") as file:
+        file.seek(message.commitlog_offset + position)
+        file.write(bytes([value]))
+
+
+def test_an_op_message_that_seems_to_be_compressed_ends_its_transaction(bench):
+    for body in (b"x", b"y"):
+        sent = bench.prepare(body)
+        bench.end(sent, COMMIT)
+    bench.prepare(b"silent")
+    change_record(bench, bench.messages(TRANS_OP_HALF_TOPIC)[0], 39, 1)
+    bench.check()
+    assert [question.message.body for question in bench.asked] == [b"silent"]
+    assert bench.offsets() == (3, 2)
+
+
+def test_an_op_message_that_names_nothing_is_named_and_passed_over(bench, caplog):
+    sent = bench.prepare(b"x")
+    bench.end(sent, COMMIT)
+    op = only(bench.messages(TRANS_OP_HALF_TOPIC))
+    op.stored_body = b"?"
+    bench.broker.store.put(prepared([stored_again(op, TRANS_OP_HALF_TOPIC, 0, op.property_bytes)]))
+    bench.prepare(b"silent")
+    bench.check()
+    assert [question.message.body for question in bench.asked] == [b"silent"]
+    assert bench.offsets() == (2, 2)
+    assert "an op message names no half message, and is passed over" in caplog.text
+
+
 def test_a_young_half_message_is_not_checked(bench):
     bench.prepare(b"x")
     bench.check(6_000)
