@@ -45,6 +45,7 @@ from storage.format.names import (
     SINK_FOLDER,
     SNAPSHOT_MANIFEST,
 )
+from storage.format.strict_json import is_utf8
 
 from .file_copy import FileCopier, set_times
 
@@ -72,15 +73,16 @@ def place_before(root: Path, stage: Path, placer: FileCopier) -> tuple[Notes, li
 
     Gives progress that is in no file yet, and sentences about incomplete files.
     """
-    ours, notes = root / OURS, []
+    ours = root / OURS
+    notes: list[str] = []
     for name in _BEFORE_OURS:
-        _place_ours(ours / name, stage / OURS / name)
+        notes += _place_ours(ours / name, stage / OURS / name)
     for name in _with_bak(_BEFORE_CONFIG[:1]):
         notes += _place_json(root / CONFIG / name, stage / CONFIG / name)
     _place_other(root / CHECKPOINT, stage / CHECKPOINT, placer)
     shown = _notes(ours / MEMBERS_FOLDER)
     for name in _OFFSETS:
-        _place_ours(ours / name, stage / OURS / name)
+        notes += _place_ours(ours / name, stage / OURS / name)
     for name in _with_bak(_BEFORE_CONFIG[1:]):
         notes += _place_json(root / CONFIG / name, stage / CONFIG / name)
     return shown, notes
@@ -88,7 +90,7 @@ def place_before(root: Path, stage: Path, placer: FileCopier) -> tuple[Notes, li
 
 def place_after(root: Path, stage: Path, placer: FileCopier) -> list[str]:
     """Copy all other small files; gives sentences about incomplete ones."""
-    notes = []
+    notes: list[str] = []
     early = {*_with_bak(_BEFORE_CONFIG)}
     make_folders(stage / CONFIG)
     # Java deletes a file for a moment before it renames the one that takes its place.
@@ -97,18 +99,24 @@ def place_after(root: Path, stage: Path, placer: FileCopier) -> list[str]:
     names |= {name.removesuffix(_BAK) for name in names}
     for name in sorted(names - early):
         path = root / CONFIG / name
-        if path.is_dir():
-            _place_tree(path, stage / CONFIG / name, placer)
+        why = _no_copy(path)
+        if why:
+            notes += why
+        elif path.is_dir():
+            notes += _place_tree(path, stage / CONFIG / name, placer)
         elif not name.endswith(_STAGED):
             notes += _place_json(path, stage / CONFIG / name)
     for path in _entries(root / OURS):
         if path.name not in (*_BEFORE_OURS, *_OFFSETS):
-            _place_ours(path, stage / OURS / path.name)
+            notes += _place_ours(path, stage / OURS / path.name)
     for path in _entries(root):
         if path.name in _ELSEWHERE or path.name in _NOT_OF_A_STORE:
             continue
-        if path.is_dir():
-            _place_tree(path, stage / path.name, placer)
+        why = _no_copy(path)
+        if why:
+            notes += why
+        elif path.is_dir():
+            notes += _place_tree(path, stage / path.name, placer)
         elif path.is_file() and not path.name.endswith(_STAGED):
             _place_other(path, stage / path.name, placer)
     _place_other(root / LOCK, stage / LOCK, placer)
@@ -149,21 +157,35 @@ def _entries(folder: Path) -> Iterator[Path]:
         return
 
 
-def _place_ours(source: Path, target: Path) -> None:
-    """A file of our own, which is replaced as a whole, or lines that are only added to."""
+def _no_copy(path: Path) -> list[str]:
+    """Why an object is left out: a sentence, or nothing."""
+    if path.is_symlink() and path.is_dir():  # it may lead to a folder above it, or out of the store
+        return [f"{path} is a link to a folder, and is left out"]
+    if not is_utf8(path.name):
+        return [f"{path} is left out: its name is no UTF-8, as the names of a snapshot are"]
+    return []
+
+
+def _place_ours(source: Path, target: Path) -> list[str]:
+    """A file of our own, which is replaced as a whole, or lines that are only added to. Gives
+    sentences about what is left out."""
     name = source.name
     if name in _NOT_OURS or name.endswith(_STAGED) or name.startswith("new-"):
-        return
+        return []
+    notes = _no_copy(source)
+    if notes:
+        return notes
     if source.is_dir():
         for path in _entries(source):
-            _place_ours(path, target / path.name)
-        return
+            notes += _place_ours(path, target / path.name)
+        return notes
     read = _read(source)
     if read is not None:
         data, modified_ns = read
         if name.endswith(".jsonl") or name == OFFSETS_FILE:
             data = data[: data.rfind(b"\n") + 1]  # another process is writing the next line
         _write(target, data, modified_ns)
+    return notes
 
 
 def _place_json(source: Path, target: Path) -> list[str]:
@@ -227,11 +249,16 @@ def _place_other(source: Path, target: Path, placer: FileCopier) -> None:
         placer.part(source, target)
 
 
-def _place_tree(source: Path, target: Path, placer: FileCopier) -> None:
-    """Copy an unknown object as it is."""
+def _place_tree(source: Path, target: Path, placer: FileCopier) -> list[str]:
+    """Copy an unknown folder as it is; gives sentences about what is left out."""
     make_folders(target)
+    notes: list[str] = []
     for path in _entries(source):
-        if path.is_dir():
-            _place_tree(path, target / path.name, placer)
+        why = _no_copy(path)
+        if why:
+            notes += why
+        elif path.is_dir():
+            notes += _place_tree(path, target / path.name, placer)
         elif path.is_file():
             _place_other(path, target / path.name, placer)
+    return notes

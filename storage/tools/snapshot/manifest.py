@@ -30,6 +30,13 @@ _MAX_FILE: Final = 1 << 44
 _LONGEST_NAME: Final = 255
 _LEAST_ROW: Final = 12
 """Bytes of the shortest row of a manifest."""
+_MOST_ROWS: Final = 1 << 20
+"""Files and queues of the largest snapshot that is read: about as many as MAX_MANIFEST holds."""
+_IN_ROW: Final = 4
+"""Values in a row."""
+_BESIDE_ROWS: Final = 1_000
+"""More values than a manifest has beside its rows."""
+_PIECE: Final = 64 << 10
 _VERSIONED: Final = members({"version": whole(1, 1_000)})
 _SIZES: Final = members(
     {name: flag if name == "message_index_enable" else whole(1, MAX_INT) for name in FIXED_FIELDS}
@@ -126,8 +133,7 @@ class Manifest:
         """
         if len(data) > MAX_MANIFEST:
             raise too_large(path, len(data))
-        if data.count(b"[") + data.count(b"{") > len(data) // _LEAST_ROW + 8:
-            # Lists and objects of nothing take twenty times the memory of their text.
+        if not _may_be_manifest(data):
             raise DamagedSnapshotError(path, 0, "its manifest has other rows than a snapshot's")
         try:
             entry = examine(data, _VERSIONED)
@@ -144,6 +150,33 @@ class Manifest:
         _check_places(files, path)
         known = {name: entry[name] for name in cls.__slots__ if name in entry}
         return cls(**{**known, "sizes": sizes, "files": files, "queues": queues})
+
+
+def _may_be_manifest(data: bytes) -> bool:
+    """Whether a text has as many lists, objects and values as a manifest of its length may have.
+
+    Small values take twenty times the memory of their text, so they are counted first.
+    """
+    brackets = data.count(b"[") + data.count(b"{")
+    if brackets > len(data) // _LEAST_ROW + 8:
+        return False
+    most = _IN_ROW * min(brackets, _MOST_ROWS + _BESIDE_ROWS) + _BESIDE_ROWS
+    rows = values = 0
+    within = False  # a text: what is in a name counts for nothing
+    rest = b""
+    for start in range(0, len(data), _PIECE):
+        piece = rest + data[start : start + _PIECE]
+        ending = len(piece) - len(piece.rstrip(b"\\"))
+        rest = piece[len(piece) - ending :]  # the next piece has what they escape
+        piece = piece[: len(piece) - ending].replace(b"\\\\", b"").replace(b'\\"', b"")
+        parts = piece.split(b'"')
+        for outside in parts[within::2]:
+            rows += outside.count(b"[") + outside.count(b"{")
+            values += outside.count(b",") + outside.count(b":")
+        within ^= len(parts) % 2 == 0
+        if values > most or rows > _MOST_ROWS + _BESIDE_ROWS or len(rest) > _PIECE:
+            return False
+    return values <= _IN_ROW * rows + _BESIDE_ROWS
 
 
 def too_large(path: Path, size: int) -> DamagedSnapshotError:

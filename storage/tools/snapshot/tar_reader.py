@@ -194,14 +194,13 @@ class TarReader:
         while True:
             if length + BLOCK > stored:
                 raise TarError("a map of holes is longer than its file")
+            if len(rest) > _LONGEST_NUMBER:  # zeros fill the last block, and are no number
+                raise TarError("a map of holes ends before its last number")
             rest += self.read(BLOCK)
             length += BLOCK
             *lines, rest = rest.split(b"\n")
             for line in lines:
                 yield _number(line.decode("latin-1")), length
-            if len(rest) > _LONGEST_NUMBER:
-                # zeros fill the last block, and are no number
-                rest = rest[: _LONGEST_NUMBER + 1]
 
     def _old_pieces(self, raw: bytes) -> array[int]:
         pieces = array("q")
@@ -209,10 +208,11 @@ class TarReader:
         more = raw[_OLD_EXTENDED]
         while more:
             block = self.read(BLOCK)
+            before = len(pieces)
             _add_old(pieces, block, 0, 21)
             more = block[_OLD_MORE]
-            if len(pieces) > 2 * _MOST_PIECES:
-                raise TarError("a file of it has too many pieces")
+            if len(pieces) > 2 * _MOST_PIECES or len(pieces) == before:
+                raise TarError("a file of it has too many pieces, or a part of its map has none")
         return pieces
 
 

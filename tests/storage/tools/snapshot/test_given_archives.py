@@ -89,6 +89,16 @@ def archive(path: Path, *members: bytes, files: list[list[Any]] | None = None) -
     return path
 
 
+def packed_manifest(path: Path, more: Callable[[], bytes]) -> Path:
+    """An archive whose manifest has a member more, with the right sum."""
+    body = manifest([])[len(seal({})) - 3 : -2]
+    body = body[:-1] + b',"more":' + more() + b"}"
+    said = b'{"crc":"%08x","entry":%s}' % (zlib.crc32(body), body)
+    assert len(said) <= MAX_MANIFEST
+    path.write_bytes(gzip.compress(header("a/manifest.json", len(said)) + padded(said), 1))
+    return path
+
+
 def hole_crc(size: int) -> int:
     return crc_after_zeros(0, size)
 
@@ -123,6 +133,13 @@ def pax_of(size: int) -> bytes:
     return header("a/x", size, b"x")
 
 
+MORE: dict[str, Callable[[], bytes]] = {
+    "13 million texts": lambda: b"[" + b'"ab",' * 12_900_000 + b"0]",
+    "33 million numbers": lambda: b"[" + b"1," * 33_000_000 + b"0]",
+    "4 million members": lambda: b"{%s}" % b",".join(b'"%x":1' % n for n in range(4_000_000)),
+    "5 million rows": lambda: b"[%s]" % b",".join([b'["T",0,0,0]'] * 5_000_000),
+    "4 million empty rows": lambda: b"[" + b'"[[[[[[[[[[",[],' * 4_000_000 + b"0]",
+}
 CASES: dict[str, Callable[[Path], Path]] = {
     "a hole of 1 PiB": lambda p: archive(
         p / "x.tar", sparse("a/commitlog/x", PIB), files=[["commitlog/x", 4096, 0, 0]]
@@ -167,6 +184,17 @@ CASES: dict[str, Callable[[Path], Path]] = {
                "GNU.sparse.name": "a/commitlog/x", "GNU.sparse.realsize": "9"})
         + padded(b"99999999\n" + b"0\n1\n" * 90),
         files=[["commitlog/x", 9, 0, 0]],
+    ),
+    **{
+        f"a manifest of {what}": lambda p, more=more: packed_manifest(  # type: ignore[misc]
+            p / "x.tar.gz", more
+        )
+        for what, more in MORE.items()
+    },
+    "a map of holes before the manifest": lambda p: many(
+        header("a/x", 800 << 20, **{"GNU.sparse.major": "1", "GNU.sparse.minor": "0",
+               "GNU.sparse.name": "a/manifest.json", "GNU.sparse.realsize": "9"}),
+        800 << 20, p / "x.tgz", first=True
     ),
     "an archive that ends": lambda p: archive(
         p / "x.tar", header("a/commitlog/x", 5000), files=[["commitlog/x", 5000, 0, 0]]

@@ -283,3 +283,15 @@ def test_what_is_no_store_has_no_snapshot(tmp_path):
     with pytest.raises(StoreNotFoundError):
         open_snapshot(tmp_path / "x")
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+@pytest.mark.parametrize("name", ["loop", "rmqctl/loop", "rmqctl/samples", "config/loop", "x/loop"])
+@pytest.mark.parametrize("where", [".", "..", "../elsewhere"])
+def test_a_link_to_a_folder_is_named_and_not_followed(root, tmp_path, name, where):
+    (tmp_path / "elsewhere").mkdir()
+    link = root / name
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(tmp_path / "elsewhere" if "elsewhere" in where else where)
+    taken = take_snapshot(root, tmp_path / "snap", now_ms=1)
+    assert taken.notes == [f"{link} is a link to a folder, and is left out"]
+    assert not (tmp_path / "snap" / name).exists()

@@ -213,6 +213,23 @@ def test_a_map_is_not_looked_for_behind_its_file() -> None:
     assert stream.tell() <= len(archive)
 
 
+def test_a_map_without_numbers_is_not_read_to_its_claimed_end() -> None:
+    for content in (b"5\n" + bytes(1 << 20), b"5\n" + b"1" * (1 << 20)):
+        fields = [("major", "1"), ("minor", "0"), ("name", "whole"), ("realsize", "9")]
+        head = pax(*(field(f"GNU.sparse.{key}", value) for key, value in fields))
+        stream = io.BytesIO(head + file("s", content))
+        with pytest.raises(TarError, match="a map of holes ends before its last number"):
+            next(TarReader(stream).members())
+        assert stream.tell() <= len(head) + 4 * BLOCK
+
+
+def test_further_blocks_of_an_old_map_have_pieces() -> None:
+    stream = io.BytesIO(old_sparse([(0, 0)], 9, b"", extension([], more=True) * 100))
+    with pytest.raises(TarError, match="a part of its map has none"):
+        next(TarReader(stream).members())
+    assert stream.tell() <= 3 * BLOCK
+
+
 def test_pieces_that_are_not_what_is_stored_are_told_before_they_are_read() -> None:
     for archive in (
         old_sparse([(0, 2)], 9, b"abc"),
