@@ -36,6 +36,11 @@ COMMANDS = [
     ["dlq", "redrive", "g", "--all", "--set-body", "F"],
 ]
 DEEP = 100_000
+MANY = 60_000
+MULTIPLYING = b"a: &a [x,x,x,x,x,x,x,x,x]\n" + b"".join(
+    b"%c: &%c [%s]\n" % (name + 1, name + 1, b",".join([b"*%c" % name] * 9)) for name in b"abcdefgh"
+)
+"""Nine to the power of nine texts."""
 FILES = [
     *(b"", b"\0", bytes(range(256)), b'"' * 10_001, b'"' + b"x" * 200_000, b"null", b"[1]", b'"x"'),
     *(b"[" * DEEP, b'{"a":' * DEEP, b"a = " + b"[" * DEEP, b"- " * 5000, b"a: &a [*a, *a]"),
@@ -48,6 +53,11 @@ FILES = [
     b"topic,queue,offset\nt,0,99999999999999999999999999\n",
     b"group,topic,queue_id,old_offset\ng,t," + b"9" * 5000 + b",0\n",
     b'{"body":"\\ud800"}',
+    MULTIPLYING + b"store: *i\n",
+    MULTIPLYING + b"topics: [{topic: *i}]\n",
+    MULTIPLYING + b"j: {<<: *i}\n",
+    b"topic," + b"".join(b"c%d," % number for number in [*range(MANY), MANY - 1]) + b"x\n",
+    b"topic,queue,offset\nt,0,1\n" + b"a" * 140_000 + b",0,1\n",
 ]
 MESSAGES = [
     b'{"body":"x","%s":%s}' % (name, value)

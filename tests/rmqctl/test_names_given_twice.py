@@ -15,6 +15,7 @@ from rmqctl.parse.yaml_texts import parse_yaml
 from storage.format.errors import JsonError
 from storage.format.fastjson import loads
 from storage.format.strict_json import loads_strict
+from tests.rmqctl.test_hostile_files import MULTIPLYING
 from tests.support.cli import run
 
 LINES = [
@@ -141,6 +142,27 @@ def test_yaml_that_merges_and_keys_of_two_kinds_are_read():
     text = "base: &b {a: 1, c: 3}\nown: {<<: *b, a: 2}\n"
     assert parse_yaml(text)["own"] == {"a": 2, "c": 3}
     assert parse_yaml('{1: a, "1": b}') == {1: "a", "1": "b"}
+
+
+@pytest.mark.parametrize("text", ["a: &a [*a]", "a: &a {<<: [*a]}", "a: &a {b: {c: *a}}"])
+def test_an_alias_that_is_part_of_its_value_is_refused(text):
+    with pytest.raises(ValueError, match="an alias is part of its own value"):
+        parse_yaml(text)
+
+
+def test_aliases_are_taken_up_to_what_they_repeat():
+    assert len(parse_yaml("a: &a " + "x" * 999 + "\nb: [" + "*a," * 1_048 + "]")["b"]) == 1_048
+    with pytest.raises(ValueError, match="its aliases repeat more than 1048576 characters"):
+        parse_yaml("a: &a " + "x" * 999 + "\nb: [" + "*a," * 1_049 + "]")
+
+
+def test_a_settings_file_of_aliases_that_multiply_is_refused(store, tmp_path):
+    file = tmp_path / "own.yaml"
+    file.write_bytes(MULTIPLYING + b"store: *i\n")
+    for words in (("--config", file, "topic", "list"), ("topic", "create", "--from-file", file)):
+        done = run(*words)
+        assert done.code == 2
+        assert "its aliases repeat more than 1048576 characters" in done.err
 
 
 def test_what_the_readers_do_with_it():
