@@ -5,6 +5,8 @@ import binascii
 import re
 from typing import Any, Final, NamedTuple
 
+from storage.format.strict_json import name_given_twice
+
 from .lists import parse_property
 from .templates import Field, parse_template
 
@@ -52,9 +54,9 @@ class InputTemplate:
         codes = [field.code for field in self._fields if field.code in _TAKEN]
         if "s" not in codes:
             raise ValueError(f"template {text!r} is invalid: it has no body (%s)")
-        twice = {code for code in codes if codes.count(code) > 1}
-        if twice:
-            raise ValueError(f"template {text!r} is invalid: it has %{min(twice)} twice")
+        twice = name_given_twice(sorted(codes))
+        if twice is not None:
+            raise ValueError(f"template {text!r} is invalid: it has %{twice} twice")
         self._pattern = re.compile(b"".join(pattern), re.DOTALL)
 
     def parse(self, record: bytes) -> ParsedRecord:

@@ -26,6 +26,8 @@ from storage.configs.progress_table import ProgressTable
 from storage.errors import CorruptFileError
 from storage.format.errors import JsonError
 from storage.format.fastjson import loads
+from storage.format.shapes import ShapeError
+from storage.format.strict_json import name_given_twice
 
 _TWICE: Final = " twice"  # a name in an object: it is JSON, but nothing that can be relied on
 _TOO_LARGE: Final = 1 << 63
@@ -90,7 +92,10 @@ def _own_table(path: Path, data: bytes) -> ProgressTable:
     """The progress in a log of rmqctl's own, or in the one table of an older rmqctl."""
     entry = unseal(data)
     if entry is not None and entry.get("version") == TABLE_VERSION:
-        return ProgressTable.from_entry(entry)
+        try:
+            return ProgressTable.from_entry(entry)
+        except ShapeError as error:
+            raise CliError(f"{path} is damaged: {error}", DAMAGED) from None
     if entry is not None and QUEUES not in entry:
         raise UsageProblem(f"{path} has no offsets: they are in {OFFSETS_FILE} beside it")
     try:
@@ -135,13 +140,12 @@ def _of_json(path: Path, text: str) -> Iterator[tuple[str, FileOffset]]:
 
 
 def _of_csv(path: Path, text: str) -> Iterator[tuple[str, FileOffset]]:
-    lines = csv.reader(io.StringIO(text, newline=""))
     head: list[str] | None = None
-    for number, cells in enumerate(_not_empty(lines), 1):
+    for number, cells in enumerate(_csv_rows(path, text), 1):
         if head is None:
             names = [cell.strip() for cell in cells]
             if "topic" in names and not names[-1].isdigit():
-                twice = next((name for name in names if name and names.count(name) > 1), None)
+                twice = name_given_twice(filter(None, names))
                 if twice is not None:
                     raise UsageProblem(f"{path}: line {number}: the header names {twice} twice")
                 head = names
@@ -155,8 +159,13 @@ def _of_csv(path: Path, text: str) -> Iterator[tuple[str, FileOffset]]:
         yield f"line {number}", _line(path, f"line {number}", dict(zip(head, cells, strict=True)))
 
 
-def _not_empty(lines: Iterable[list[str]]) -> Iterator[list[str]]:
-    return (cells for cells in lines if any(cell.strip() for cell in cells))
+def _csv_rows(path: Path, text: str) -> Iterator[list[str]]:
+    """The rows that are not empty. UsageProblem for what is no CSV."""
+    rows = csv.reader(io.StringIO(text, newline=""))
+    try:
+        yield from (cells for cells in rows if any(cell.strip() for cell in cells))
+    except csv.Error as error:
+        raise UsageProblem(f"{path}: line {rows.line_num}: {error}") from None
 
 
 def _line(path: Path, where: str, row: Mapping[Any, Any]) -> FileOffset:

@@ -23,6 +23,7 @@ from rmqctl.output.saved_file import saved_file
 from rmqctl.output.values import exact, plain
 from rmqctl.parse.json_texts import parse_given
 from rmqctl.parse.near_names import did_you_mean
+from storage.format.strict_json import name_given_twice
 
 _NEEDED = ("group", "topic", "queue_id", "old_offset")
 _KNOWN = frozenset({*PlannedMove._fields, *DoneMove._fields})
@@ -161,7 +162,7 @@ def _read_expected(path: Path) -> dict[QueueId, int | None]:
         else:
             reader = csv.DictReader(io.StringIO(text, newline=""))
             names = reader.fieldnames or ()
-            twice = next((name for name in names if names.count(name) > 1), None)
+            twice = name_given_twice(names)
             if twice is not None:
                 raise UsageProblem(f"--expect: the header of {path} names {twice!r} twice")
             rows = list(reader)

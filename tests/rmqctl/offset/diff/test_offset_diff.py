@@ -9,6 +9,7 @@ import pytest
 from broker.embedded.broker import EmbeddedBroker
 from rmqctl.errors import CliError
 from rmqctl.offset.diff.files import FileOffset, read_offset_file
+from storage.configs.checksummed_json import seal
 from storage.configs.offset_samples import OffsetSamples
 from tests.support import golden
 from tests.support.cli import run
@@ -251,3 +252,20 @@ def test_a_file_that_is_none_is_named_with_the_line(tmp_path, data, code, senten
         read_offset_file(path)
     assert caught.value.exit_code == code
     assert str(path) in str(caught.value)
+
+
+def test_a_cell_without_measure_is_refused_with_its_line(store, tmp_path):
+    path = tmp_path / "o.csv"
+    path.write_text("T,0,5\n" + "a" * 140_000 + ",0,5\n")
+    for words in (("diff", path, "g"), ("import", path, "-g", "g")):
+        done = run("offset", *words)
+        assert done.code == 2, done.err
+        assert f"{path}: line 2: field larger than field limit" in done.err
+
+
+def test_a_table_of_an_older_rmqctl_with_other_values_is_damage(store, tmp_path):
+    path = tmp_path / "offsets.json"
+    path.write_bytes(seal({"version": 1, "queues": {"T@g": {"0": "x"}}, "exported": {}}))
+    done = run("offset", "diff", path, "g")
+    assert done.code == 4, done.err
+    assert f"{path} is damaged: queues.T@g.0" in done.err
