@@ -96,9 +96,13 @@ def journal_note(command: str, *, reason: str | None = None) -> dict[str, str]:
     from getpass import getuser
     from socket import gethostname
 
+    from rmqctl.output.values import escape_controls
+
     try:
         user = getuser()
     except (KeyError, OSError):  # a user id without a name
         user = str(os.getuid())
-    note = {"command": command, "user": user, "host": gethostname()}
+    # The environment's names may be any bytes; the journal is text.
+    host = escape_controls(gethostname())
+    note = {"command": command, "user": escape_controls(user), "host": host}
     return {**note, "reason": reason} if reason else note

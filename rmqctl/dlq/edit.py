@@ -29,7 +29,7 @@ from rmqctl.output.values import escape_controls
 from rmqctl.parse.json_texts import parse_given, parse_json
 from rmqctl.parse.near_names import did_you_mean
 
-from .rewrite_options import check_settable
+from .rewrite_options import check_settable, check_text
 
 if TYPE_CHECKING:
     from storage.format.message import MessageExt
@@ -156,7 +156,10 @@ def _body_from(document: Mapping[str, Any], style: JsonStyle | None) -> bytes:
         raise UsageProblem(f"one of {', '.join(_BODIES)} is needed")
     value = document[names[0]]
     if names[0] == "body_json":
-        return (style or _STYLES[0]).write(value)
+        try:
+            return (style or _STYLES[0]).write(value)
+        except UnicodeEncodeError:
+            raise UsageProblem("body_json: it has half of a surrogate pair") from None
     if not isinstance(value, str):
         raise UsageProblem(f"{names[0]} is not a text")
     try:
@@ -179,6 +182,7 @@ def _properties_from(document: Mapping[str, Any]) -> dict[str, str]:
                 f"property {escape_controls(name)!r} cannot be stored: its name is empty, or it "
                 "contains U+0001 or U+0002"
             )
+        check_text(name + value, "properties")
         check_settable(name, "properties")
     return properties
 

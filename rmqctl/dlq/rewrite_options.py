@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from broker.retry.redrive_properties import KEPT_RESERVED, LINEAGE_PROPERTIES
 from rmqctl.errors import UsageProblem
 from storage.format.message import RESERVED_PROPERTIES
+from storage.format.strict_json import is_utf8
 
 if TYPE_CHECKING:
     from rmqctl.admin.dead_letters import Rewrite
@@ -41,6 +42,7 @@ def parse_properties(texts: Sequence[str]) -> dict[str, str]:
         if not name or not equals:
             raise UsageProblem(f"--set-property: {text!r} is not N=V")
         check_settable(name, "--set-property")
+        check_text(text, "--set-property")
         if found.setdefault(name, value) != value:
             raise UsageProblem(f"--set-property: {name} is given twice, with different values")
     return found
@@ -52,8 +54,15 @@ def check_settable(name: str, option: str) -> None:
         raise UsageProblem(f"{option}: {name} is reserved")
 
 
+def check_text(text: str, option: str) -> None:
+    """Refuse what the description of a run cannot hold."""
+    if not is_utf8(text):
+        raise UsageProblem(f"{option}: {text!r} has bytes that are no UTF-8")
+
+
 def check_command(command: str) -> None:
     """Refuse a --pipe that cannot be run."""
+    check_text(command, "--pipe")
     try:
         words = shlex.split(command)
     except ValueError as error:

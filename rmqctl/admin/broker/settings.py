@@ -29,6 +29,7 @@ from storage.coordination.config_lock import config_lock
 from storage.format.delay import parse_delay_levels
 from storage.format.host import pack_host
 from storage.format.names import OURS
+from storage.format.strict_json import is_utf8
 
 from .rows import BrokerSettingRow
 
@@ -153,6 +154,8 @@ class BrokerSettings:
     def _parsed(self, name: str, text: str) -> Any:
         """The value of a text, with the checks of the setting's class and its readers."""
         default = self._defaults[name]
+        if not is_utf8(text):
+            raise UsageProblem(f"{name}: {text!r} has bytes that are no UTF-8")
         try:
             # A setting whose default is None depends on the store; it is a boolean.
             value = _as_kind_of(False if default is None else default, text)
