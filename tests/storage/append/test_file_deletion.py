@@ -140,13 +140,13 @@ def test_the_file_that_is_written_to_stays_beside_one_made_ahead(
         assert sorted((store.root / "commitlog").iterdir()) == [last, ahead]
 
 
-def five_a_file(root: Path) -> MessageStore:
+def five_a_file(root: Path, clock: Ticking | None = None) -> MessageStore:
     """Messages of which each fifth begins a log file; the first files are long overdue."""
     store = MessageStore(
         new_store(root, CONFIG),
         CONFIG,
         exclusive=False,
-        clock=Ticking(),
+        clock=clock or Ticking(),
         fs=FileSystem(),
         gate_timeout_ms=1000,
     )
@@ -345,11 +345,11 @@ def test_a_damaged_index_file_stays_and_other_files_go(tmp_path: Path, damage) -
 
 
 def test_deletion_by_itself_names_a_damaged_file_and_deletes_the_others(tmp_path: Path) -> None:
-    store = five_a_file(tmp_path / "s")
-    with store:
+    clock = Ticking()
+    with five_a_file(tmp_path / "s", clock) as store:
         cut_short(store.root / QUEUE_FILE)
         overdue(store.root, 10)
-        store._clock.now = AT_FOUR
+        clock.now = AT_FOUR
         with pytest.raises(CorruptFileError, match=f"{QUEUE_FILE} is damaged at byte 10"):
             store._clean_when_due()
         assert len(list((store.root / "commitlog").iterdir())) == 6

@@ -203,7 +203,7 @@ def test_a_wrong_note_in_a_large_log_of_progress_is_found_and_mended(tmp_path):
     file.commit({(f"T@g{number}", 0): QueueProgress(0, 5) for number in range(2_000)})
     file.export()
     file.recover({}, lambda *_: None)  # writes a table
-    body = body_of(file.path.read_bytes())
+    body = body_of(file.path.read_bytes()) or b""
     begin = body.index(b'"exported":')
     file.path.write_bytes(seal_body(body[:begin] + b'"exported":{"T@g0":{"0":"x"}}}') + b"\n")
     found = run("store", "fsck", "-S", root)
