@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rmqctl.parse.times import format_time
 from storage.configs.consumer_offsets import split_topic_at_group
+from storage.counted import counted
 from storage.format.java_numbers import parse_digits
 from storage.format.message import (
     PROPERTY_PRODUCER_GROUP,
@@ -82,7 +83,7 @@ def unread_note(view: StoreView, topic: str, queues: int) -> str:
     note = f"queues from {queues} on are no longer read"
     if not found.messages:
         return note
-    return f"{note}; {_count(found.messages, 'message')} {_lie(found.messages)} there{_by(found)}"
+    return f"{note}; {counted(found.messages, 'message')} {_lie(found.messages)} there{_by(found)}"
 
 
 def unreadable_note(view: StoreView, topic: str) -> str:
@@ -90,7 +91,7 @@ def unreadable_note(view: StoreView, topic: str) -> str:
     found = unread_of(view, topic)
     if not found.messages:
         return ""
-    return f"; {_count(found.messages, 'message')} {_lie(found.messages)} there{_by(found)}"
+    return f"; {counted(found.messages, 'message')} {_lie(found.messages)} there{_by(found)}"
 
 
 def retries_note(view: StoreView, group: str) -> str:
@@ -111,7 +112,7 @@ def retries_note(view: StoreView, group: str) -> str:
         return ""
     them, they = ("it", "it") if total == 1 else ("them", "they")
     return (
-        f"{_count(total, 'retry', 'retries')} {'waits' if total == 1 else 'wait'}, {delayed:,} of "
+        f"{counted(total, 'retry', 'retries')} {'waits' if total == 1 else 'wait'}, {delayed:,} of "
         f"{them} for a delay: {they} will be delivered"
     )
 
@@ -128,7 +129,7 @@ def unread_of_group(view: StoreView, group: str) -> str:
     if not counts:
         return ""
     topics = _named([f"{topic} ({count:,})" for topic, count in sorted(counts.items())])
-    return f"; {_count(sum(counts.values()), 'message')} unread in {topics}"
+    return f"; {counted(sum(counts.values()), 'message')} unread in {topics}"
 
 
 def retention_sentence(view: StoreView, config: StoreConfig, now_ms: int) -> str | None:
@@ -161,8 +162,8 @@ def retention_sentence(view: StoreView, config: StoreConfig, now_ms: int) -> str
         else "every group with progress has read them"
     )
     return (
-        f"within 24 hours {_count(len(more), 'file')} of the log with "
-        f"{_count(messages, 'message')} may be deleted that would otherwise stay, from "
+        f"within 24 hours {counted(len(more), 'file')} of the log with "
+        f"{counted(messages, 'message')} may be deleted that would otherwise stay, from "
         f"{format_time(first)} on; {unread}"
     )
 
@@ -185,7 +186,7 @@ def setting_sentences(
     if name == "broker_permission" and old & ~value & 4:
         bounds = [view.queue_bounds(topic, queue_id) for topic, queue_id in view.queues()]
         messages = sum(high - low for low, high in bounds)
-        lie = f"{_count(messages, 'message')} {_lie(messages)} there"
+        lie = f"{counted(messages, 'message')} {_lie(messages)} there"
         return [f"consuming will be refused in all topics; {lie}"]
     if name == "transaction_check_max" and value < old:
         return _given_up(broker, old, value)
@@ -205,10 +206,10 @@ def _given_up(broker: EmbeddedBroker, old: int, checks: int) -> list[str]:
     if not count:
         return []
     whose = _named([f"{group} ({number:,})" for group, number in sorted(groups.items())])
-    messages = f"{_count(count, 'half message')} of open transactions"
+    messages = f"{counted(count, 'half message')} of open transactions"
     were = "was" if count == 1 else "were"
     return [
-        f"{messages} {were} checked {_count(checks, 'time')} or more, of {whose}: the next "
+        f"{messages} {were} checked {counted(checks, 'time')} or more, of {whose}: the next "
         f"check moves {'it' if count == 1 else 'them'} to {TRANS_CHECK_MAX_TIME_TOPIC}, neither "
         "committed nor rolled back, and checks no more"
     ]
@@ -233,10 +234,6 @@ def _by(found: Unread) -> str:
 def _named(names: list[str]) -> str:
     shown = ", ".join(names[:_NAMED])
     return f"{shown} and {len(names) - _NAMED} more" if len(names) > _NAMED else shown
-
-
-def _count(count: int, one: str, many: str | None = None) -> str:
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def _lie(count: int) -> str:

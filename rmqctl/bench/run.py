@@ -10,6 +10,7 @@ from rmqctl.cli.context import Cli
 from rmqctl.errors import PartlyDone
 from rmqctl.output.last_line import LAST_LINE
 from rmqctl.produce.run import ENDED_EARLY
+from storage.counted import counted
 
 from .load import Load, Measured, Plan
 from .reading import Reading, Received
@@ -47,7 +48,8 @@ def send(
             pass
         _finish(cli, broker, plan, load, reader, pull)
         LAST_LINE.print(
-            f"ended early: {load.messages:,} messages stored in {plan.topic}, 0 failed, 0 unknown",
+            f"ended early: {counted(load.messages, 'message')} stored in {plan.topic}, "
+            "0 failed, 0 unknown",
             level="warning",
         )
         raise
@@ -56,7 +58,8 @@ def send(
         gc.unfreeze()
     _finish(cli, broker, plan, load, reader, pull)
     if load.error is not None:
-        raise PartlyDone(f"{load.error}; the {load.messages:,} messages before are stored")
+        stored = counted(load.messages, "message was", "messages were")
+        raise PartlyDone(f"{load.error}; before it {stored} stored")
 
 
 def receive(
@@ -143,7 +146,8 @@ class _Lines:
             return
         self._next += 1
         self._second += 1
-        text = f"{self._second}s: {messages - self._before:,} messages {what}, {messages:,} in all"
+        now = counted(messages - self._before, "message")
+        text = f"{self._second}s: {now} {what}, {messages:,} in all"
         self._before = messages
         if self._style == "bar":
             LAST_LINE.show(text)

@@ -14,6 +14,7 @@ from rmqctl.errors import PartlyDone, UsageProblem
 from rmqctl.group.options import NewGroup
 from rmqctl.output.message_rows import JsonMessageRow, MessageRow
 from rmqctl.output.view import Format
+from storage.counted import counted
 
 from .body_forms import BODY_FORMS
 
@@ -479,13 +480,15 @@ def _run(
         with cli.progress("consume", "messages", selection.total(whole)) as progress:
             run.run(progress)
     if run.unreadable:
-        cli.left_out(f"{run.unreadable} messages could not be read; 'rmqctl store fsck' shows why")
+        cli.left_out(
+            f"{counted(run.unreadable, 'message')} could not be read; 'rmqctl store fsck' shows why"
+        )
     names = ", ".join(reading.topics)
-    cli.detail(f"read {run.count} messages of {names}")
+    cli.detail(f"read {counted(run.count, 'message')} of {names}")
     if run.packed:
         raise PartlyDone(
-            f"left out {run.packed} messages of {names} whose bodies cannot be unpacked; "
-            "'rmqctl store fsck' names them"
+            f"left out {counted(run.packed, 'message')} of {names} with a body that cannot be "
+            "unpacked; 'rmqctl store fsck' shows which"
         )
 
 

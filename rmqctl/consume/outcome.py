@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from rmqctl.errors import CliError, PartlyDone
+from storage.counted import counted
 
 if TYPE_CHECKING:
     from rmqctl.cli.context import Cli
@@ -24,20 +25,29 @@ def judge_run(
     ``are_skipped``: messages whose bodies cannot be unpacked are skipped, not retried.
     """
     if dropped is not None:
-        raise PartlyDone(
-            f"{listening.failed} messages of {topic} failed and were dropped: {dropped}"
+        failed = counted(listening.failed, "message")
+        were = "was" if listening.failed == 1 else "were"
+        raise PartlyDone(f"{failed} of {topic} failed and {were} dropped: {dropped}")
+    attempts, failed_in_the_end = listening.failed, listening.failed_in_the_end
+    if failed_in_the_end:
+        count = listening.quota.consumed - (attempts - failed_in_the_end)  # each message once
+        sentence = (
+            f"{failed_in_the_end} of {counted(count, 'message')} failed; {_fate(failed_in_the_end)}"
         )
-    attempts, failed = listening.failed, listening.failed_in_the_end
-    if failed:
-        count = listening.quota.consumed - (attempts - failed)  # each message once
-        sentence = f"{failed} of {count} messages failed; they will be retried, or are dead letters"
-        raise PartlyDone(sentence) if failed < count else CliError(sentence)
+        raise PartlyDone(sentence) if failed_in_the_end < count else CliError(sentence)
     if attempts:
-        cli.say(f"{attempts} attempts failed; an orderly queue waits for its message")
-    cli.detail(f"consumed {listening.quota.consumed} messages of {topic}")
-    if listening.unreadable:
-        fate = "are skipped" if are_skipped else "will be retried, or are dead letters"
+        cli.say(f"{counted(attempts, 'attempt')} failed; an orderly queue waits for its message")
+    cli.detail(f"consumed {counted(listening.quota.consumed, 'message')} of {topic}")
+    if unreadable := listening.unreadable:
+        has = "has a body" if unreadable == 1 else "have bodies"
+        skipped = "it is skipped" if unreadable == 1 else "they are skipped"
         raise PartlyDone(
-            f"{listening.unreadable} messages of {topic} have bodies that cannot be unpacked; "
-            f"they {fate}"
+            f"{counted(unreadable, 'message')} of {topic} {has} that cannot be unpacked; "
+            f"{skipped if are_skipped else _fate(unreadable)}"
         )
+
+
+def _fate(failed: int) -> str:
+    if failed == 1:
+        return "it will be retried, or is a dead letter"
+    return "they will be retried, or are dead letters"

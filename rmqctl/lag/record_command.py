@@ -12,6 +12,7 @@ from rmqctl.cli.marks import Changes, changes
 from rmqctl.cli.opening import open_for_reading
 from rmqctl.cli.paths import expanded
 from rmqctl.errors import UsageProblem
+from storage.counted import counted
 
 from .options import Groups, Topics
 
@@ -72,12 +73,10 @@ def record(
                 rows = watcher.group_rows(seen)
             if cli.flag("dry_run"):
                 count = sum(1 for _ in rows)
-                cli.say(
-                    f"dry run: would record the lag of {count} groups in their topics in {file}"
-                )
+                cli.say(f"dry run: would record the lag of {counted(count, 'group')} in {file}")
                 return
             count = append(expanded(file), rows, at, seen.doubt)
-            told = f"recorded the lag of {count} groups in their topics in {file}"
+            told = f"recorded the lag of {counted(count, 'group')} in {file}"
             (cli.say if sys.stderr.isatty() else cli.detail)(told)
             if pause_ms is None:
                 return

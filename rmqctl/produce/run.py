@@ -10,6 +10,7 @@ from rmqctl.cli.signals import Terminated, TimeLimit
 from rmqctl.errors import PartlyDone
 from rmqctl.output.last_line import LAST_LINE
 from rmqctl.parse.durations import format_duration, format_size
+from storage.counted import counted
 from storage.errors import RocketMQError
 from storage.format.message import split_keys
 
@@ -105,8 +106,8 @@ class ProduceRun:
             stored, unknown = self._sender.count, self._sender.unknown
         doubt = " (sent, not acknowledged: stored or not)" if unknown else ""
         LAST_LINE.print(
-            f"ended early: {stored:,} messages stored in {topic}, {len(self._invalid):,} failed, "
-            f"{unknown:,} unknown{doubt}",
+            f"ended early: {counted(stored, 'message')} stored in {topic}, "
+            f"{len(self._invalid):,} failed, {unknown:,} unknown{doubt}",
             level="warning",
         )
 
@@ -222,25 +223,26 @@ class ProduceRun:
             return error
         if self._rows is not None:
             self._rows.finish()
-        return PartlyDone(f"{error}; the {sender.count:,} messages before are stored")
+        stored = counted(sender.count, "message before is", "messages before are")
+        return PartlyDone(f"{error}; the {stored} stored")
 
     def _judge(self, sender: Sender, empty: "Sequence[str]") -> None:
         code = exit_codes.PARTLY if sender.count else exit_codes.USAGE
         if empty and self._invalid:
             self._cli.warn(_words_about_empty(empty))
         if self._invalid and self._limits.skip_invalid:
-            left_out = f"left out {len(self._invalid)} messages that cannot be sent"
+            left_out = f"left out {counted(len(self._invalid), 'message')} that cannot be sent"
             raise PartlyDone(f"{left_out}; the first: {self._invalid[0]}", code)
         if self._invalid:
-            before = f"the {sender.count} before it are sent, " if sender.count else ""
+            sent = counted(sender.count, "before it is", "before it are")
+            before = f"the {sent} sent, " if sender.count else ""
             after = "nothing after it" if sender.count else "nothing was sent"
             raise PartlyDone(f"{self._invalid[0]}; {before}{after}", code)
         if empty:
             raise PartlyDone(_words_about_empty(empty), code)
         if sender.not_flushed:
-            raise PartlyDone(
-                f"{sender.not_flushed} messages are stored, but the device has not confirmed them"
-            )
+            stored = counted(sender.not_flushed, "message is", "messages are")
+            raise PartlyDone(f"{stored} stored, but not confirmed by the device")
 
 
 def _batch_size(bodies: list[bytes], at: int, end: int) -> int:
@@ -282,6 +284,6 @@ def _summary(sender: Sender, elapsed_ms: int, topic: str) -> str:
     count = sender.count
     speed = f", {count * 1000 / elapsed_ms:,.0f} msgs/s" if elapsed_ms and count else ""
     return (
-        f"sent {count:,} messages ({format_size(sender.bytes)} bytes) to {topic} "
+        f"sent {counted(count, 'message')} ({format_size(sender.bytes)} bytes) to {topic} "
         f"in {format_duration(elapsed_ms)}{speed}"
     )

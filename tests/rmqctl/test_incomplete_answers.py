@@ -96,7 +96,7 @@ def test_a_hole_in_a_queue_that_was_closed(store):
     write(store / QUEUE, 40, bytes(20))
     result = run("consume", "t", "-e", "-S", store)
     assert (result.code, len(result.lines)) == (8, 8)
-    assert "1 messages could not be read" in result.err
+    assert "1 message could not be read" in result.err
     checked = run("store", "fsck", "-S", store)
     assert checked.code == 4
     assert "UNIT_MISSING" in checked.out

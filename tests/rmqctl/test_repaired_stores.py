@@ -98,7 +98,7 @@ def test_damage_after_a_repair_is_counted_alone(tmp_path: Path) -> None:
     zero(root, made_store().messages[-5])
     found = run("consume", "T", "-e", "-o", "jsonl", "-S", root)
     assert (found.code, len(found.lines)) == (8, COUNT - 2)
-    assert "1 messages could not be read" in found.err
+    assert "1 message could not be read" in found.err
 
 
 def test_places_without_message_are_those_that_say_so(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 from analytics.lag.health import Health, worst as worst_health
 from rmqctl.output.values import escape_controls
 from rmqctl.parse.durations import format_duration
+from storage.counted import counted
 
 from .check_rows import CheckedGroup, CheckResult, Verdict
 from .rows import LagRow
@@ -99,7 +100,7 @@ def check(
 
 
 def _left_out(row: LagRow) -> str:
-    return f"{row.unknown_queues} of {row.queues} queues are not in the sums"
+    return f"{row.unknown_queues} of {counted(row.queues, 'queue')} not in the sums"
 
 
 def _hides(group: CheckedGroup, limits: Limits) -> bool:
@@ -156,14 +157,14 @@ def _reasons(limits: Limits, unknown: Unknown) -> Iterable[str]:
 
 
 def _against_limits(row: LagRow, limits: Limits, as_of: int) -> Iterable[tuple[Verdict, str]]:
-    lag = "unknown" if row.lag is None else f"{row.lag:,} messages"
+    lag = "unknown" if row.lag is None else counted(row.lag, "message")
     yield _judged(limits.lag, row.lag, f"lag {lag}", "{:,}".format)
     age = row.oldest_unread_age_ms
     if age is None and row.lag == 0:
         age = 0
     text = f"age {'unknown' if age is None else format_duration(age)}"
     yield _judged(limits.age, age, text, format_duration)
-    yield _judged(limits.dlq, row.dlq, f"{row.dlq:,} dead letters", "{:,}".format)
+    yield _judged(limits.dlq, row.dlq, counted(row.dlq, "dead letter"), "{:,}".format)
     if row.risk_timestamp is not None:
         left = max(0, row.risk_timestamp - as_of)
         verdict = Verdict.OK
@@ -189,12 +190,12 @@ def _summary(groups: Sequence[CheckedGroup], doubt: str | None) -> str:
     bad = [group for group in groups if group.verdict is not Verdict.OK]
     if not bad:
         lag = sum(group.lag or 0 for group in groups)
-        unread = f"{_count(lag, 'message')} unread"
+        unread = f"{counted(lag, 'message')} unread"
         partly = [group for group in groups if group.unknown]
         if partly:
             names = ", ".join(escape_controls(g.group) for g in partly[:_NAMED_IN_SUMMARY])
             unread = f"at least {unread} ({names}: partly unknown)"
-        return f"{_count(len(groups), 'group')} in their topics, {unread}"
+        return f"{counted(len(groups), 'group')} in their topics, {unread}"
     bad.sort(key=lambda group: -_WORSE.index(group.verdict))
     named = [
         f"{escape_controls(group.group)} in {escape_controls(group.topic)}: "
@@ -203,7 +204,3 @@ def _summary(groups: Sequence[CheckedGroup], doubt: str | None) -> str:
     ]
     more = len(bad) - len(named)
     return "; ".join([*named, *([f"{more} more"] if more else [])])
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" + ("" if number == 1 else "s")

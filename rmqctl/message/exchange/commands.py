@@ -14,6 +14,7 @@ from rmqctl.cli.opening import view_of
 from rmqctl.errors import PartlyDone, UsageProblem
 from rmqctl.output.message_rows import MessageRow
 from rmqctl.produce.rows import SentRow
+from storage.counted import counted
 
 if TYPE_CHECKING:
     from rmqctl.admin.messages.search.query import Query
@@ -132,7 +133,7 @@ def _export(
         with saved_to(path, dry_run=dry) as file:
             run.run(writer_of_file(form, file, view))
         done = "dry run: would export" if dry else done
-        cli.say(f"{done} {run.count:,} messages to {path}")
+        cli.say(f"{done} {counted(run.count, 'message')} to {path}")
     for sentence in unmatched(rules):
         cli.warn(sentence)
     if run.damaged:
@@ -140,8 +141,8 @@ def _export(
 
         tell_left_out(view, run.damaged, cli.warn)
         raise PartlyDone(
-            f"{done} {run.count:,} messages, without {len(run.damaged)} damaged records; "
-            "'rmqctl store fsck' shows them"
+            f"{done} {counted(run.count, 'message')}, without "
+            f"{counted(len(run.damaged), 'damaged record')}; 'rmqctl store fsck' shows which"
         )
 
 

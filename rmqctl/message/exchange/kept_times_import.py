@@ -16,6 +16,7 @@ from rmqctl.admin.known_topics import INNER_TOPICS
 from rmqctl.errors import CliError, PartlyDone, Refused
 from rmqctl.produce.rows import SentRow
 from rmqctl.produce.sender import InvalidRecordError
+from storage.counted import counted
 from storage.errors import InvalidMessageError
 from storage.format.message import LMQ_PREFIX, MessageExt
 from storage.format.message_id import offset_msg_id
@@ -174,15 +175,17 @@ class KeptTimesImport:
     def _after_some(self, error: CliError) -> CliError:
         if not self.count:
             return error
-        return PartlyDone(f"{error}; the {self.count:,} messages before are stored")
+        return PartlyDone(
+            f"{error}; before it {counted(self.count, 'message was', 'messages were')} stored"
+        )
 
     def _judge(self) -> None:
         code = exit_codes.PARTLY if self.count else exit_codes.USAGE
         if self._invalid and self._skip_invalid:
-            left_out = f"left out {len(self._invalid)} messages that cannot be stored"
+            left_out = f"left out {counted(len(self._invalid), 'message')} that cannot be stored"
             raise PartlyDone(f"{left_out}; the first: {self._invalid[0]}", code)
         if self._invalid:
-            before = f"the {self.count} before it are stored, " if self.count else ""
+            before = f"{counted(self.count, 'message')} before it stored, " if self.count else ""
             after = "nothing after it" if self.count else "nothing was stored"
             raise PartlyDone(f"{self._invalid[0]}; {before}{after}", code)
-        self._cli.say(f"imported {self.count:,} messages with their original times")
+        self._cli.say(f"imported {counted(self.count, 'message')} with the original times")

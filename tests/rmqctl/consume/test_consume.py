@@ -350,7 +350,7 @@ def test_damaged_messages_are_left_out_and_told_of(store):
         file.write(b"X")
     result = run("consume", "t", "-e")
     assert result.lines == [f"message {i}" for i in (0, 1, 3, 4)]
-    assert "1 messages could not be read" in result.err
+    assert "1 message could not be read" in result.err
     assert [json.loads(x)["body"] for x in run("consume", "t", "-e", "-o", "jsonl").lines] == [
         *(f"message {i}" for i in (0, 1, 3, 4))
     ]

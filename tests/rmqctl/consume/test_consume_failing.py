@@ -103,7 +103,7 @@ class TestInOrder:
     def test_a_message_that_the_queue_still_waits_at_has_failed(self, three):
         result = self.consume("--exec", "false", "-c", 2)
         assert result.code == 1, result.err
-        assert "1 of 1 messages failed; they will be retried" in result.err
+        assert "1 of 1 message failed; it will be retried" in result.err
 
 
 class TestRefused:

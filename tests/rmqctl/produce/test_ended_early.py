@@ -19,7 +19,7 @@ from tests.support.cli import run, start
 
 SIGNALS = [(signal.SIGTERM, exit_codes.TERMINATED), (signal.SIGINT, exit_codes.INTERRUPTED)]
 ACCOUNT = re.compile(
-    r"^ended early: ([\d,]+) messages stored in t, ([\d,]+) failed, ([\d,]+) unknown", re.MULTILINE
+    r"^ended early: ([\d,]+) messages? stored in t, ([\d,]+) failed, ([\d,]+) unknown", re.MULTILINE
 )
 
 

@@ -157,7 +157,7 @@ def test_a_count_is_that_of_the_messages_that_are_sent_also_after_a_refused_one(
     options = ["--skip-invalid", "-c", "30", "--batch", batch]
     result = run("produce", "t", "--input", form, *options, stdin="\n".join(rows[form]).encode())
     assert result.code == 8
-    assert "left out 1 messages" in result.err
+    assert "left out 1 message " in result.err
     assert run("consume", "t", "-e").lines == [str(number) for number in range(30)]
 
 

@@ -204,7 +204,7 @@ def test_values_come_from_the_row():
     assert (group.rate_in, group.rate_out) == (one.rate_in, 2.0)
     assert (group.retry, group.dlq, group.lost) == (6, 7, 9)
     assert (group.risk_timestamp, group.unknown_queues) == (NOW + 8, 3)
-    assert group.unknown == ["3 of 4 queues are not in the sums"]
+    assert group.unknown == ["3 of 4 queues not in the sums"]
 
 
 def test_an_unknown_value_is_a_reason_where_a_limit_asks_for_it():

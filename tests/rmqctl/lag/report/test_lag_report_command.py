@@ -156,7 +156,7 @@ def test_a_damaged_queue_is_counted_as_far_as_it_says_something(store: Path) -> 
     assert found["groups"][0]["lag"] == 6
     assert found["groups"][0]["unknown_queues"] == 1
     assert sum(row["messages"] for row in found["minutes"]) == 6
-    assert any("have no unit in their queue" in warning for warning in found["warnings"])
+    assert any("no unit in its queue" in warning for warning in found["warnings"])
 
 
 @pytest.mark.slow

@@ -61,7 +61,7 @@ def test_an_export_comes_back_equal_but_for_offsets(form, name, tmp_path):
     result = run("message", "import", file, "-S", target, "--keep-times", "--allow-empty")
     assert result.code == 0, result.err
     before, after = rows_of(source), rows_of(target)
-    assert f"imported {len(before)} messages with their original times" in result.err
+    assert f"imported {len(before)} messages with the original times" in result.err
     assert len(before) > 0
     for old, new in zip(before, after, strict=True):
         if old["store_size"] == 0:
@@ -124,14 +124,14 @@ def test_times_that_do_not_rise_end_it_there_or_are_left_out(tmp_path):
     result = run("message", "import", "-", "-S", target, "--keep-times", stdin=mixed)
     assert result.code == 8
     assert "line 3: was stored at" in result.err
-    assert "the 2 before it are stored, nothing after it" in result.err
+    assert "2 messages before it stored, nothing after it" in result.err
     assert bodies(target) == [b"from -3h", b"from -1h"]
     target = new_store(tmp_path / "b")
     result = run(
         *("message", "import", "-", "-S", target, "--keep-times", "--skip-invalid"), stdin=mixed
     )
     assert result.code == 8
-    assert "left out 1 messages that cannot be stored; the first: line 3" in result.err
+    assert "left out 1 message that cannot be stored; the first: line 3" in result.err
     assert bodies(target) == [b"from -3h", b"from -1h", b"from -1h"]
 
 

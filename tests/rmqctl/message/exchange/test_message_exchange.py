@@ -310,7 +310,7 @@ def test_damaged_messages_are_left_out_and_that_is_said(tmp_path):
     root = golden.store("torn-bad-crc-middle-4.9")
     result = run("message", "export", "-S", root, "--save", tmp_path / "x.jsonl")
     assert result.code == 8
-    assert "without 1 damaged records" in result.err
+    assert "without 1 damaged record;" in result.err
     assert (tmp_path / "x.jsonl").exists()
 
 
@@ -465,6 +465,6 @@ def test_a_message_without_a_topic_is_left_out_alone(tmp_path, lines):
     given = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
     target = fill(tmp_path / "b", [])
     result = run("message", "import", "-", "--skip-invalid", "-S", target, stdin=given)
-    assert "left out 1 messages that cannot be sent; the first: line 2: names no" in result.err
+    assert "left out 1 message that cannot be sent; the first: line 2: names no" in result.err
     found = [body for _, _, body, *_ in messages_of(target)]
     assert found == [b"%d" % number for number in range(lines) if number != 1]
