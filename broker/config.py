@@ -97,17 +97,22 @@ class BrokerConfig(FrozenSettings):
         }
     )
 
+    def __post_init__(self) -> None:
+        """Check addresses; raises ValueError that names the field."""
+        for name in ("store_host", "born_host"):
+            if name in self.__dict__:
+                try:
+                    pack_host(self.__dict__[name])
+                except ValueError as error:
+                    raise ValueError(f"{name}: {error}") from None
+
     @classmethod
     def from_record(cls, values: Mapping[str, Any]) -> Self:
         """Make one of recorded values; names unknown to this version are left out.
 
         Raises ValueError for a value of another type or out of its bounds.
         """
-        known = recorded(cls, values)
-        for name in ("store_host", "born_host"):
-            if name in known:
-                pack_host(known[name])
-        return cls(**known)
+        return cls(**recorded(cls, values))
 
 
 def unique_ids_of(host: str) -> UniqueIds:

@@ -5,12 +5,14 @@ Each error names what was given, what is allowed and what to do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, Field
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from broker.validation import typed
 from storage.format.message import MessageExt, MessageQueue
+from storage.frozen_settings import checked_setting
 
 from .errors import ClientArgumentError, ClientConfigError
 
@@ -141,7 +143,7 @@ def check_whole(name: str, value: object, least: int | None = None) -> None:
 
     Raises ClientArgumentError, and ClientConfigError for a number that is too small.
     """
-    if not isinstance(value, int):
+    if isinstance(value, bool) or not isinstance(value, int):
         raise ClientArgumentError(f"{name} is {typed(value)}; it is a whole number")
     if least is not None and value < least:
         raise ClientConfigError(f"{name} is {value}; it must be {least} or more")
@@ -151,3 +153,30 @@ def check_text(name: str, value: object, *, none: bool = True) -> None:
     """Refuse what is no text; ``none``: None is fine. Raises ClientArgumentError."""
     if not isinstance(value, str) and not (none and value is None):
         raise ClientArgumentError(f"{name} is {typed(value)}; it is a str")
+
+
+def check_settings(
+    config: object,
+    settings: Iterable[Field[Any]],
+    ranges: Mapping[str, tuple[int, int]],
+    name_of: Callable[[str], str] = str,
+) -> None:
+    """Check the values of a frozen dataclass of settings, and put them as the class has them.
+
+    See ``checked_setting``; a setting whose default is computed is a number, a text whose default
+    is empty may be empty. ``name_of`` spells a name for errors. Raises ClientConfigError,
+    ClientArgumentError for a wrong type.
+    """
+    for setting in settings:
+        name, default = setting.name, 0 if setting.default is MISSING else setting.default
+        given = getattr(config, name)
+        try:
+            value = checked_setting(
+                name_of(name), given, default, ranges.get(name), may_be_empty=default == ""
+            )
+        except TypeError as error:
+            raise ClientArgumentError(str(error)) from None
+        except ValueError as error:
+            raise ClientConfigError(str(error)) from None
+        if value is not given:
+            object.__setattr__(config, name, value)

@@ -68,19 +68,20 @@ class ClientArgumentError(ClientConfigError, TypeError):
 
 
 def check_number(name: str, value: object) -> None:
-    """Refuse a setting that is no number, or has a fraction. Raises ClientConfigError."""
-    if not isinstance(value, int | float):
+    """Refuse an argument that is no number, or has a fraction. Raises ClientConfigError."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
         raise ClientConfigError(f"{name} is {value!r}; it is a number")
     if value % 1:
         raise ClientConfigError(f"{name} is {value}; it is a whole number")
 
 
-def check_range(name: str, value: float, low: int, high: int | None, *, but: str = "") -> None:
-    """Refuse a number outside of low..high; None is no upper bound. ``but`` names what is allowed
-    beside them. Raises ClientConfigError."""
-    if value < low or (high is not None and value > high):
-        bounds = f"{low} or more" if high is None else f"{low} to {high}"
-        raise ClientConfigError(f"{name} is {value}; it must be {bounds}{but}")
+def check_range(name: str, value: float, low: int, high: int, *, but: str = "") -> None:
+    """Refuse a number outside of low..high. ``but`` names what is allowed beside them.
+
+    Raises ClientConfigError.
+    """
+    if not low <= value <= high:
+        raise ClientConfigError(f"{name} is {value}; it must be {low} to {high}{but}")
 
 
 class RouteNotFoundError(ClientError):

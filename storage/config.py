@@ -101,6 +101,13 @@ class StoreConfig(FrozenSettings):
             )
         if self.max_hash_slot_num < 1 or self.max_index_num < 2:
             raise ValueError("max_hash_slot_num must be >= 1 and max_index_num >= 2")
+        if "message_delay_level" in self.__dict__:
+            parse_delay_levels(self.message_delay_level)
+        if "delete_when" in self.__dict__:
+            try:
+                parse_hours(self.delete_when)
+            except ValueError as error:
+                raise ValueError(f"delete_when: {error}") from None
 
     @property
     def index_file_size(self) -> int:
@@ -113,14 +120,7 @@ class StoreConfig(FrozenSettings):
 
         Raises ValueError for a value of another type or out of its bounds.
         """
-        changes = recorded(cls, values, but=FIXED_FIELDS)
-        if "message_delay_level" in changes:
-            parse_delay_levels(changes["message_delay_level"])
-        if "delete_when" in changes:
-            parse_hours(changes["delete_when"])
-        if "flush_disk_type" in changes:
-            changes["flush_disk_type"] = FlushDiskType(changes["flush_disk_type"])
-        return cls(**changes)
+        return cls(**recorded(cls, values, but=FIXED_FIELDS))
 
     RANGES = MappingProxyType(
         {
@@ -139,6 +139,7 @@ class StoreConfig(FrozenSettings):
             "default_query_max_num": FROM_ONE,
         }
     )
+    _MAY_BE_EMPTY = frozenset({"delete_when"})  # no hour: nothing is deleted by the clock
 
 
 def parse_hours(text: str) -> list[int]:
@@ -149,43 +150,15 @@ def parse_hours(text: str) -> list[int]:
     return [int(part) for part in parts]
 
 
-_MAY_BE_EMPTY = frozenset({"delete_when"})
-"""No hour: nothing is deleted by the clock."""
-
-
-def recorded(kind: Any, values: Mapping[str, Any], but: Collection[str] = ()) -> dict[str, Any]:
-    """Take the settings of a class of settings out of a record, and leave out all other names.
-
-    A value must have the type of its default, and a number must be within its range: ValueError
-    names the first one that is not so.
-    """
-    found = {}
-    for field in fields(kind):
-        name, default = field.name, field.default
-        if name not in values or name in but:
-            continue
-        value = found[name] = values[name]
-        if default is None or isinstance(default, bool):
-            right = isinstance(value, bool)  # a default of None is a switch
-        elif isinstance(default, int):
-            right = type(value) is int
-            if right:
-                check_range(kind, name, value)
-        elif isinstance(default, float):
-            right = type(value) in (int, float) and 0 <= value <= 1
-        else:
-            right = isinstance(value, str) and (bool(value.strip()) or name in _MAY_BE_EMPTY)
-        if not right:
-            shown = value if isinstance(value, (bool, int, float)) else type(value).__name__
-            raise ValueError(f"{name} is not a value that it can have ({str(shown)[:40]})")
-    return found
-
-
-def check_range(kind: type[FrozenSettings], name: str, value: int) -> None:
-    """Raise ValueError for a number that a setting of a class cannot have."""
-    low, high = kind.RANGES[name]
-    if not low <= value <= high:
-        raise ValueError(f"{name} must be {low} to {high}, not {str(value)[:40]}")
+def recorded(
+    kind: type[FrozenSettings], values: Mapping[str, Any], but: Collection[str] = ()
+) -> dict[str, Any]:
+    """Take the settings of a class of settings out of a record, and leave out all other names."""
+    return {
+        field.name: values[field.name]
+        for field in fields(kind)
+        if field.name in values and field.name not in but
+    }
 
 
 def changed_settings(config: Any, but: Collection[str] = ()) -> dict[str, Any]:

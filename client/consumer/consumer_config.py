@@ -6,13 +6,13 @@ Numbers of messages are per queue, unless stated otherwise.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Final
 
 from broker.api.members import MessageModel
 from broker.api.offsets import ConsumeFromWhere
-from client.errors import ClientConfigError, check_number, check_range
+from client.arguments import check_settings
+from client.errors import ClientConfigError, check_range
 from storage.format.message import TRACE_TOPIC
 
 if TYPE_CHECKING:
@@ -104,12 +104,8 @@ class ConsumerConfig:
     """The trace topic."""
 
     def __post_init__(self) -> None:
-        for name, kind in _KINDS.items():
-            object.__setattr__(self, name, _one_of(kind, name, getattr(self, name)))
-        for name in (*_RANGES, *_TOPIC_THRESHOLDS):
-            check_number(rocketmq_name(name), getattr(self, name))
-        for name, (low, high) in _RANGES.items():
-            check_range(rocketmq_name(name), getattr(self, name), low, high)
+        checked = (field for field in fields(ConsumerConfig) if field.name != _CHECKED_AT_START)
+        check_settings(self, checked, _RANGES, rocketmq_name)
         for name, high in _TOPIC_THRESHOLDS.items():
             if getattr(self, name) != -1:
                 but = ", or -1 for none"
@@ -121,10 +117,7 @@ class ConsumerConfig:
             )
 
 
-_KINDS: Final[dict[str, type[StrEnum]]] = {
-    "message_model": MessageModel,
-    "consume_from_where": ConsumeFromWhere,
-}
+_CHECKED_AT_START: Final = "allocate_message_queue_strategy"
 _INT_MAX: Final = (1 << 31) - 1
 _RANGES: Final[dict[str, tuple[int, int]]] = {
     "consume_timestamp": (0, (1 << 63) - 1),
@@ -150,14 +143,6 @@ _TOPIC_THRESHOLDS: Final = {
     "pull_threshold_size_for_topic": 102_400,
 }
 _UNITS: Final = ("_minutes", "_ms")
-
-
-def _one_of(kind: type[StrEnum], name: str, value: object) -> StrEnum:
-    """Give the member that a setting is or names: the code compares members by identity."""
-    for member in kind:
-        if isinstance(value, str) and value == member:
-            return member
-    raise ClientConfigError(f"{rocketmq_name(name)} is {value!r}; it is one of {', '.join(kind)}")
 
 
 def rocketmq_name(field_name: str) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Final
 
 from broker.api.send import DEFAULT_TOPIC_QUEUE_NUMS
 from broker.errors import ResponseCode
 from broker.validation import MAX_MESSAGE_SIZE
-from client.errors import ClientConfigError, check_number, check_range
+from client.arguments import check_settings
+from client.errors import ClientConfigError
+from storage.config import FROM_ONE, FROM_ZERO
 from storage.format.compress import COMPRESS_OVER_BYTES
 from storage.format.message import AUTO_CREATE_TOPIC_KEY_TOPIC, TRACE_TOPIC
 
@@ -81,24 +83,27 @@ class ProducerConfig:
     (checkRequestHoldMax)."""
 
     def __post_init__(self) -> None:
-        for name, least in (
-            ("send_msg_timeout_ms", 1),
-            ("retry_times_when_send_failed", 0),
-            ("retry_times_when_send_async_failed", 0),
-            ("max_message_size", 1),
-            ("compress_msg_body_over_howmuch", 0),
-            ("default_topic_queue_nums", 1),
-            ("async_sender_threads", 1),
-            ("async_sender_queue", 1),
-            ("check_thread_pool_size", 1),
-            ("check_request_hold_max", 1),
-        ):
-            value = getattr(self, name)
-            check_number(name, value)
-            check_range(name, value, least, None)
+        check_settings(self, fields(ProducerConfig), _RANGES)
         latencies, durations = len(self.latency_max), len(self.not_available_duration)
         if latencies != durations:
             raise ClientConfigError(
                 f"latency_max and not_available_duration differ in length: {latencies} and "
                 f"{durations} numbers; each latency has one duration"
             )
+
+
+_RANGES: Final = {
+    "send_msg_timeout_ms": FROM_ONE,
+    "retry_times_when_send_failed": FROM_ZERO,
+    "retry_times_when_send_async_failed": FROM_ZERO,
+    "retry_response_codes": FROM_ZERO,
+    "max_message_size": FROM_ONE,
+    "compress_msg_body_over_howmuch": FROM_ZERO,
+    "default_topic_queue_nums": FROM_ONE,
+    "latency_max": FROM_ZERO,
+    "not_available_duration": FROM_ZERO,
+    "async_sender_threads": FROM_ONE,
+    "async_sender_queue": FROM_ONE,
+    "check_thread_pool_size": FROM_ONE,
+    "check_request_hold_max": FROM_ONE,
+}

@@ -7,21 +7,23 @@ import threading
 import time
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Final
 
 from broker.api.pull import PullRequest as PullMessage, PullResult, PullStatus
 from broker.errors import BrokerError
-from client.arguments import check_queue, check_whole, checked_queues
+from client.arguments import check_queue, check_settings, check_whole, checked_queues
 from client.consumer.consumer_config import ConsumerConfig
 from client.consumer.pull_result import messages_of
 from client.consumer.subscription import ALL_MESSAGES, MessageSelector, subscription_data
-from client.errors import UNANSWERED, ClientError, ClientStateError, check_number, check_range
+from client.errors import UNANSWERED, ClientError, ClientStateError, check_number
 from client.listener.process_queue import ProcessQueue
 from client.offset_store.offset_store import ReadOffsetType
 from client.runtime.pull_service import PullRequest
 from client.runtime.service_state import ServiceState
+from storage.config import FROM_ONE
 from storage.deadlines import held_within
+from storage.format.shapes import MAX_LONG
 
 from .active_consumer import ActiveConsumer
 
@@ -56,9 +58,12 @@ class LitePullConfig(ConsumerConfig):
     def __post_init__(self) -> None:
         # super() without arguments names the class that slots=True replaces.
         super(LitePullConfig, self).__post_init__()
-        for name, least in (("auto_commit_interval_ms", 1), ("pull_threshold_for_all", 1)):
-            check_number(name, getattr(self, name))
-            check_range(name, getattr(self, name), least, None)
+        inherited = ConsumerConfig.__dataclass_fields__
+        own = (field for field in fields(LitePullConfig) if field.name not in inherited)
+        check_settings(self, own, _RANGES)
+
+
+_RANGES: Final = {"auto_commit_interval_ms": (1, MAX_LONG), "pull_threshold_for_all": FROM_ONE}
 
 
 class LitePullConsumer(ActiveConsumer):

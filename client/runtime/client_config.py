@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Final
 
-from client.arguments import check_text
-from client.errors import check_number, check_range
+from client.arguments import check_settings
+from storage.config import FROM_ONE
+from storage.format.shapes import MAX_LONG
 
 DEFAULT_INSTANCE_NAME: Final = "DEFAULT"
 
@@ -44,17 +45,7 @@ class ClientConfig:
     """How long a queue is not pulled after a pull failed; 3000 in older clients."""
 
     def __post_init__(self) -> None:
-        for name in (
-            "poll_name_server_interval_ms",
-            "heartbeat_broker_interval_ms",
-            "persist_consumer_offset_interval_ms",
-            "rebalance_interval_ms",
-            "pull_time_delay_mills_when_exception",
-        ):
-            check_number(name, getattr(self, name))
-            check_range(name, getattr(self, name), 1, None)
-        for name in ("client_ip", "instance_name", "unit_name", "local_offset_store_dir"):
-            check_text(name, getattr(self, name), none=False)
+        check_settings(self, fields(ClientConfig), _RANGES)
 
     @property
     def client_id(self) -> str:
@@ -71,3 +62,12 @@ class ClientConfig:
         if self.instance_name != DEFAULT_INSTANCE_NAME:
             return self
         return replace(self, instance_name=f"{os.getpid()}#{time.monotonic_ns()}")
+
+
+_RANGES: Final = {
+    "poll_name_server_interval_ms": FROM_ONE,
+    "heartbeat_broker_interval_ms": FROM_ONE,
+    "persist_consumer_offset_interval_ms": FROM_ONE,
+    "rebalance_interval_ms": (1, MAX_LONG),
+    "pull_time_delay_mills_when_exception": (1, MAX_LONG),
+}

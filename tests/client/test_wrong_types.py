@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import pytest
 
+from broker.api.members import MessageModel
 from broker.errors import InvalidNameError, MessageIllegalError
-from client.consumer.consumer_config import ConsumerConfig
-from client.errors import ClientConfigError
+from client.consumer.consumer_config import ConsumerConfig, rocketmq_name
+from client.errors import ClientArgumentError, ClientConfigError
 from client.producer.config import ProducerConfig
 from client.producer.producer import Producer
-from client.pull.lite_pull_consumer import LitePullConsumer
+from client.pull.lite_pull_consumer import LitePullConfig, LitePullConsumer
 from client.pull.pull_consumer import PullConsumer
 from client.push.push_consumer import PushConsumer
 from client.runtime.client_config import ClientConfig
@@ -123,3 +125,78 @@ def test_a_setting_that_is_no_number() -> None:
         ProducerConfig(send_msg_timeout_ms=None)  # type: ignore[arg-type]
     with pytest.raises(ClientConfigError, match="rebalance_interval_ms is 'a'; it is a number"):
         ClientConfig(rebalance_interval_ms="a")  # type: ignore[arg-type]
+
+
+SWITCHES = [
+    (kind, field.name)
+    for kind in (ConsumerConfig, LitePullConfig, ProducerConfig, ClientConfig)
+    for field in fields(kind)
+    if isinstance(field.default, bool)
+]
+
+
+@pytest.mark.parametrize(("kind", "name"), SWITCHES)
+@pytest.mark.parametrize("value", ["false", 0, None])
+def test_a_switch_that_is_no_bool_is_refused(kind: Any, name: str, value: Any) -> None:
+    spelled = f"{name}|{rocketmq_name(name)}"
+    with pytest.raises(ClientArgumentError, match=rf"({spelled}) is .*; it is True or False"):
+        kind(**{name: value})
+    for right in (True, False):
+        assert getattr(kind(**{name: right}), name) is right
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "said"),
+    [
+        (ConsumerConfig, {"pull_batch_size": True}, "pullBatchSize is True; it is a number"),
+        (ConsumerConfig, {"message_model": 1}, "messageModel is 1; it is one of"),
+        (ConsumerConfig, {"message_model": "clustering"}, "it is one of BROADCASTING, CLUSTERING"),
+        (ConsumerConfig, {"customized_trace_topic": 5}, "customizedTraceTopic is 5; it is a str"),
+        (
+            LitePullConfig,
+            {"customized_trace_topic": ""},
+            "customizedTraceTopic is .*; it must not be empty",
+        ),
+        (LitePullConfig, {"pull_threshold_for_all": 1 << 31}, "it must be 1 to 2147483647"),
+        (ProducerConfig, {"create_topic_key": b"x"}, "create_topic_key is b'x'; it is a str"),
+        (ProducerConfig, {"customized_trace_topic": None}, "it is a str"),
+        (ProducerConfig, {"retry_response_codes": 1}, "it is a frozenset of numbers"),
+        (ProducerConfig, {"retry_response_codes": {"1"}}, "a number of retry_response_codes is"),
+        (ProducerConfig, {"latency_max": "1234567"}, "latency_max is '1234567'; it is a tuple of"),
+        (ProducerConfig, {"latency_max": ("a",) * 7}, "a number of latency_max is 'a'"),
+        (ProducerConfig, {"not_available_duration": (-1,) * 7}, "is -1; it must be 0 to"),
+        (ProducerConfig, {"send_msg_timeout_ms": 1 << 31}, "it must be 1 to 2147483647"),
+        (ProducerConfig, {"send_msg_timeout_ms": float("inf")}, "it is a whole number"),
+        (ClientConfig, {"unit_name": None}, "unit_name is None; it is a str"),
+        (ClientConfig, {"rebalance_interval_ms": 1 << 63}, "it must be 1 to 9223372036854775807"),
+    ],
+    ids=str,
+)
+def test_a_setting_of_another_kind_is_refused(
+    kind: Any, settings: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ClientConfigError, match=said):
+        kind(**settings)
+
+
+def test_settings_are_put_as_the_code_compares_them() -> None:
+    consumer = ConsumerConfig(message_model="BROADCASTING")  # type: ignore[arg-type]
+    assert consumer.message_model is MessageModel.BROADCASTING
+    producer = ProducerConfig(
+        retry_response_codes={1, 2},  # type: ignore[arg-type]
+        latency_max=[1, 2],  # type: ignore[arg-type]
+        not_available_duration=[0, 9],  # type: ignore[arg-type]
+        send_msg_timeout_ms=3e3,  # type: ignore[arg-type]
+    )
+    assert producer.retry_response_codes == frozenset({1, 2})
+    assert isinstance(producer.retry_response_codes, frozenset)
+    assert (producer.latency_max, producer.not_available_duration) == ((1, 2), (0, 9))
+    assert type(producer.send_msg_timeout_ms) is int
+
+
+def test_a_switch_is_no_number_of_a_call(manager: Any, broker: Any) -> None:
+    with (
+        LitePullConsumer("g", brokers=[broker], manager=manager) as consumer,
+        pytest.raises(ClientConfigError, match="timeout_ms is True; it is a number"),
+    ):
+        consumer.poll(True)

@@ -71,3 +71,66 @@ def test_settings_are_shown_copied_and_pickled():
     assert repr(made).startswith("BrokerConfig(broker_cluster_name='DefaultCluster', broker_name=")
     assert "broker_name='b'" in repr(made)
     assert copy.copy(made) == copy.deepcopy(made) == pickle.loads(pickle.dumps(made)) == made
+
+
+SWITCHES = [
+    (kind, field.name)
+    for kind in KINDS
+    for field in fields(kind)
+    if isinstance(field.default, bool) or field.default is None
+]
+
+
+@pytest.mark.parametrize(("kind", "name"), SWITCHES)
+@pytest.mark.parametrize("value", ["false", 0, 1, []])
+def test_a_switch_that_is_no_bool_is_refused(kind, name, value):
+    with pytest.raises(ValueError, match=f"{name} is .*; it is True or False"):
+        kind(**{name: value})
+    for right in (True, False):
+        assert getattr(kind(**{name: right}), name) is right
+
+
+@pytest.mark.parametrize("given", [FlushDiskType.SYNC_FLUSH, "SYNC_FLUSH"])
+def test_an_enum_is_its_member_or_the_exact_name_of_one(given):
+    for make in (StoreConfig, SMALL_STORE.with_):
+        assert make(flush_disk_type=given).flush_disk_type is FlushDiskType.SYNC_FLUSH
+
+
+@pytest.mark.parametrize("wrong", ["sync_flush", "SYNC", "", 7, None, True])
+def test_what_names_no_member_of_an_enum_is_refused(wrong):
+    said = "flush_disk_type is .*; it is one of ASYNC_FLUSH, SYNC_FLUSH"
+    with pytest.raises(ValueError, match=said):
+        StoreConfig(flush_disk_type=wrong)
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "said"),
+    [
+        (StoreConfig, {"max_index_num": "9"}, "max_index_num is '9'; it is a number"),
+        (StoreConfig, {"max_index_num": 9.5}, "max_index_num is 9.5; it is a whole number"),
+        (StoreConfig, {"mapped_file_size_commit_log": True}, "it is a number"),
+        (StoreConfig, {"flush_interval_commit_log_ms": 0}, "it must be 1 to 2147483647"),
+        (StoreConfig, {"max_message_size": -1}, "it must be 1 to 2147483647"),
+        (StoreConfig, {"disk_space_clean_forcibly_ratio": 85}, "is 85; it must be 0 to 1"),
+        (StoreConfig, {"disk_space_clean_forcibly_ratio": float("nan")}, "it must be 0 to 1"),
+        (StoreConfig, {"delete_when": 4}, "delete_when is 4; it is a str"),
+        (StoreConfig, {"delete_when": "25"}, "delete_when: '25' is not a list of hours"),
+        (StoreConfig, {"message_delay_level": "1"}, "'1' is not a number followed by"),
+        (
+            StoreConfig,
+            {"message_delay_level": " "},
+            "message_delay_level is .*; it must not be empty",
+        ),
+        (BrokerConfig, {"broker_permission": "2"}, "broker_permission is '2'; it is a number"),
+        (BrokerConfig, {"flush_consumer_offset_interval_ms": 0}, "it must be 1 to 2147483647"),
+        (BrokerConfig, {"broker_name": None}, "broker_name is None; it is a str"),
+        (BrokerConfig, {"broker_name": ""}, "broker_name is .*; it must not be empty"),
+        (BrokerConfig, {"store_host": "localhost"}, "store_host: 'localhost' is not ip:port"),
+        (BrokerConfig, {"born_host": 5}, "born_host is 5; it is a str"),
+    ],
+    ids=str,
+)
+def test_a_value_of_another_kind_is_refused(kind, settings, said):
+    for make in (kind, kind().with_, lambda **given: replace(kind(), **given)):
+        with pytest.raises(ValueError, match=said):
+            make(**settings)

@@ -17,7 +17,7 @@ from rmqctl.errors import CliError, Refused, UsageProblem
 from rmqctl.exit_codes import CHANGED
 from rmqctl.parse.meanings import meanings
 from storage.clock import now_ms as clock_ms
-from storage.config import FIXED_FIELDS, FlushDiskType, StoreConfig, check_range, parse_hours
+from storage.config import FIXED_FIELDS, FlushDiskType, StoreConfig
 from storage.configs.journal import Journal
 from storage.configs.store_settings import (
     SETTINGS_FILE,
@@ -26,8 +26,6 @@ from storage.configs.store_settings import (
     write_store_settings,
 )
 from storage.coordination.config_lock import config_lock
-from storage.format.delay import parse_delay_levels
-from storage.format.host import pack_host
 from storage.format.names import OURS
 from storage.format.strict_json import is_utf8
 
@@ -159,19 +157,9 @@ class BrokerSettings:
         try:
             # A setting whose default is None depends on the store; it is a boolean.
             value = _as_kind_of(False if default is None else default, text)
-            if name == "message_delay_level":
-                parse_delay_levels(text)
-            elif name == "delete_when":
-                parse_hours(text)
-            elif name in {"store_host", "born_host"}:
-                pack_host(text)
-            elif isinstance(default, str) and not text.strip():
-                raise ValueError("it must not be empty")
             kind = StoreConfig if name in StoreConfig.__dataclass_fields__ else BrokerConfig
-            if type(value) is int:
-                check_range(kind, name, value)
             kind(**{name: value})
-        except (ValueError, IndexError) as error:
+        except ValueError as error:
             named = str(error).startswith(name)
             raise UsageProblem(str(error) if named else f"{name}: {error}") from None
         return value

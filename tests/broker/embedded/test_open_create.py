@@ -104,9 +104,8 @@ def test_what_cannot_be_made_is_refused_and_leaves_nothing(tmp_path):
         EmbeddedBroker.open("/proc/none/below", create=True)
     with pytest.raises(ValueError, match="give one of them"):
         EmbeddedBroker.open(tmp_path / "s", create=True, read_only=True)
-    broken = BrokerConfig(store_host="nowhere")
     with pytest.raises(ValueError, match="nowhere"):
-        EmbeddedBroker.open(tmp_path / "s", broken, create=True)
+        EmbeddedBroker.open(tmp_path / "s", BrokerConfig(store_host="nowhere"), create=True)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -45,7 +45,7 @@ def test_a_commit_is_visible_to_all_brokers_at_once(open_broker):
 
 @pytest.mark.conformance("G7", "G8")
 def test_a_commit_with_a_pull_reaches_the_files_with_the_next_tick(open_broker, root):
-    broker = open_broker(BrokerConfig(flush_consumer_offset_interval_ms=0))
+    broker = open_broker(BrokerConfig(flush_consumer_offset_interval_ms=1))
     other = open_broker()
     fill(broker)
     broker.pull(PullRequest("g", "T", 0, 0, commit=OffsetCommit("T", 0, 4)))

@@ -84,8 +84,8 @@ def test_a_producer_says_hello_and_goodbye(manager, broker):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"send_msg_timeout_ms": 0}, "send_msg_timeout_ms is 0; it must be 1 or more"),
-        ({"retry_times_when_send_failed": -1}, "it must be 0 or more"),
+        ({"send_msg_timeout_ms": 0}, "send_msg_timeout_ms is 0; it must be 1 to 2147483647"),
+        ({"retry_times_when_send_failed": -1}, "it must be 0 to 2147483647"),
         ({"default_topic_queue_nums": 0}, "default_topic_queue_nums is 0"),
         ({"latency_max": (1, 2)}, "differ in length"),
     ],

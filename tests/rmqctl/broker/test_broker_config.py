@@ -120,7 +120,7 @@ def test_nothing_is_written_without_a_yes_or_in_a_dry_run(store):
         (["set", "messageDelayLevel", "1s soon"], 2, "message_delay_level: "),
         (["set", "deleteWhen", "25"], 2, "'25' is not a list of hours"),
         (["set", "store_host", "here"], 2, "store_host: "),
-        (["set", "brokerName", " "], 2, "broker_name: it must not be empty"),
+        (["set", "brokerName", " "], 2, "broker_name is ' '; it must not be empty"),
         (["set", "disk_space_clean_forcibly_ratio", "2"], 2, "is not a fraction from 0 to 1"),
         (["set", "fileReservedTime"], 2, "set takes a SETTING and a VALUE"),
         (["show"], 2, "'show' is neither get nor set"),
@@ -201,7 +201,7 @@ def test_each_number_has_a_range_with_its_default():
 def test_a_number_outside_of_its_range_is_refused(store, name, value, range_):
     result = change(name, value)
     assert result.code == 2
-    assert f"must be {range_}, not {value}" in result.err
+    assert f" is {value}; it must be {range_}" in result.err
     assert not (store / "rmqctl/settings.json").exists()
 
 
@@ -221,10 +221,10 @@ def test_a_recorded_number_outside_of_its_range_is_named(tmp_path, part, name, v
     write_store_settings(root, StoreSettings(**{"store": {}, "broker": {}, part: {name: value}}))
     result = run("produce", "T", "-S", root, stdin=b"x\n")
     assert result.code == 4
-    assert f"settings.json is damaged at byte 0: {name} must be" in result.err
+    assert f"settings.json is damaged at byte 0: {name} is {value}; it must be" in result.err
     result = run("topic", "list", "-S", root)
     assert result.code == 0
-    assert f"{name} must be" in result.err
+    assert f"{name} is {value}; it must be" in result.err
 
 
 def test_keep_for_ever_keeps_a_log_of_several_files(store):
