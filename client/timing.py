@@ -15,6 +15,7 @@ from typing import Final, Protocol
 
 from storage import native
 from storage.clock import now_ms
+from storage.deadlines import waitable
 
 from .starting import start_among
 
@@ -173,7 +174,7 @@ class ThreadScheduler:
                 if timer.cancelled:
                     heapq.heappop(self._heap)
                 elif due > now:
-                    self._lock.wait(due - now)
+                    self._lock.wait(waitable(due - now))
                 else:
                     heapq.heappop(self._heap)
                     if timer.period_ms is not None:

@@ -24,10 +24,16 @@ class Deadline:
         return max(0.0, self._end - time.monotonic() - reserve)
 
 
+def waitable(seconds: float) -> float:
+    """Give the seconds that a wait of ``threading`` takes: it refuses those beyond TIMEOUT_MAX,
+    some 292 years. For each wait whose length a program or a user chooses."""
+    return min(seconds, threading.TIMEOUT_MAX)
+
+
 @contextmanager
 def held_within(lock: threading.Lock | threading.RLock, seconds: float) -> Iterator[bool]:
     """Hold a lock for a block; after so many seconds go on without it, and give False."""
-    held = lock.acquire(timeout=seconds)
+    held = lock.acquire(timeout=waitable(seconds))
     try:
         yield held
     finally:
@@ -55,7 +61,7 @@ def ends_within(seconds: float, action: Callable[[], object], name: str) -> bool
     except RuntimeError:
         action()
         return True
-    thread.join(seconds)
+    thread.join(waitable(seconds))
     if raised:
         raise raised[0]
     return not thread.is_alive()

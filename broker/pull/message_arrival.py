@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Collection
 from typing import Final, Protocol
 
+from storage.deadlines import waitable
+
 POLL_FILES_MS: Final = 100
 """How often the end of a store that is open for reading only is computed from its files."""
 POLL_PAGE_MS: Final = 5
@@ -79,7 +81,7 @@ class MessageArrivals:
                     if self._sleeping:
                         if not _covers(self._slept_for, wanted):
                             self._store.wake()
-                        self._changed.wait(left)
+                        self._changed.wait(waitable(left))
                         continue
                     self._sleeping = True
                     self._slept_for = _union(self._waiting)

@@ -22,7 +22,7 @@ from client.offset_store.offset_store import ReadOffsetType
 from client.runtime.pull_service import PullRequest
 from client.runtime.service_state import ServiceState
 from storage.config import FROM_ONE
-from storage.deadlines import held_within
+from storage.deadlines import held_within, waitable
 from storage.format.shapes import MAX_LONG
 
 from .active_consumer import ActiveConsumer
@@ -187,7 +187,7 @@ class LitePullConsumer(ActiveConsumer):
                 left = deadline - time.monotonic()
                 if left <= 0 or self._state != "RUNNING":
                     return []
-                self._arrived.wait(left)
+                self._arrived.wait(waitable(left))
             self._polled = found
             return list(found[2])
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from client.starting import start_among
+from storage.deadlines import waitable
 
 logger = logging.getLogger("rmqctl.client.rebalance")
 _SHUTDOWN_WAIT_S: Final = 0.5
@@ -61,7 +62,7 @@ class RebalanceService:
 
     def _run(self) -> None:
         while True:
-            self._wanted.wait(self.interval_ms / 1000)
+            self._wanted.wait(waitable(self.interval_ms / 1000))
             if self._stopped:
                 return
             self.run_once()

@@ -47,6 +47,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from storage.deadlines import waitable
 from storage.errors import (
     StoreClosedError,
     StoreInUseError,
@@ -185,7 +186,7 @@ class WriteLock:
         """
         if self.thread_mutex.locked():
             limit = self._timeout_ms if timeout_ms is None else timeout_ms
-            if not self.thread_mutex.acquire(timeout=limit / 1000):
+            if not self.thread_mutex.acquire(timeout=waitable(limit / 1000)):
                 raise WriteLockTimeoutError(self._root, limit, "another thread of this process")
             self.thread_mutex.release()
 
@@ -524,7 +525,7 @@ class WriteLock:
         self.shut()
         has_turn = False
         try:
-            has_turn = self.thread_mutex.acquire(timeout=self._timeout_ms / 1000)
+            has_turn = self.thread_mutex.acquire(timeout=waitable(self._timeout_ms / 1000))
         finally:
             self.lock_file.close()
             if has_turn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -88,3 +89,15 @@ def test_the_manual_scheduler_stands_at_each_timers_own_time() -> None:
     assert seen == [("tick", 1010), ("tick", 1030), ("x", 1035), ("tick", 1050)]
     assert clock.now_ms() == 1050
     assert scheduler.pending_ms == [20]
+
+
+@pytest.mark.parametrize("delay_ms", [10**14, sys.maxsize])
+def test_a_timer_that_is_never_due_leaves_the_others_running(delay_ms: int) -> None:
+    scheduler = ThreadScheduler("timers")
+    scheduler.call_later(delay_ms, lambda: None)
+    scheduler.call_every(delay_ms, delay_ms, lambda: None)
+    for _ in range(3):
+        ran = threading.Event()
+        scheduler.call_later(1, ran.set)
+        assert ran.wait(10)
+    scheduler.shutdown()

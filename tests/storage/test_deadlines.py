@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from storage.deadlines import MAX_CLOSE_S, Deadline, ends_within, held_within
+from storage.deadlines import MAX_CLOSE_S, Deadline, ends_within, held_within, waitable
 
 
 @pytest.fixture
@@ -90,3 +90,16 @@ def test_without_a_thread_the_caller_does_it(monkeypatch):
     seen = []
     assert ends_within(0.001, lambda: seen.append(threading.current_thread()), "closing")
     assert seen == [threading.main_thread()]
+
+
+@pytest.mark.parametrize("seconds", [threading.TIMEOUT_MAX + 1, 1e300, float("inf")])
+def test_a_wait_beyond_what_threading_takes_is_one_that_it_takes(seconds):
+    free = threading.Lock()
+    with held_within(free, seconds) as held:
+        assert held
+    assert ends_within(seconds, lambda: None, "ends")
+    assert free.acquire(timeout=waitable(seconds))
+
+
+def test_a_wait_that_threading_takes_is_as_long_as_asked():
+    assert (waitable(0), waitable(2.5)) == (0, 2.5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Collection
 
@@ -36,9 +37,15 @@ class Store:
         self._waker.release()
 
 
-def waiting(arrivals: MessageArrivals, *topics: str) -> tuple[threading.Thread, list[int]]:
+def waiting(
+    arrivals: MessageArrivals, *topics: str, timeout_ms: int = 10_000
+) -> tuple[threading.Thread, list[int]]:
     ends: list[int] = []
-    thread = threading.Thread(target=lambda: ends.append(arrivals.wait(0, 10_000, topics or None)))
+
+    def wait() -> None:
+        ends.append(arrivals.wait(0, timeout_ms, topics or None))
+
+    thread = threading.Thread(target=wait)
     thread.start()
     return thread, ends
 
@@ -117,3 +124,16 @@ def test_closing_ends_all_waits():
     assert first_ends == second_ends == [0]
     assert arrivals.closed
     assert arrivals.wait(0, 10_000) == 0
+
+
+def test_waits_for_ever_end_with_a_message():
+    store = Store()
+    arrivals = MessageArrivals(store, lambda: store.end)
+    first = waiting(arrivals, "T")
+    assert store.asleep.acquire(timeout=5)
+    others = [waiting(arrivals, "U", timeout_ms=sys.maxsize) for _ in range(3)]
+    assert store.asleep.acquire(timeout=5), "one of them wakes the sleeper"
+    store.grow()
+    for thread, ends in [first, *others]:
+        thread.join(5)
+        assert ends == [1]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -330,3 +332,16 @@ def test_a_consumer_can_bring_its_store_along(broker: EmbeddedBroker) -> None:
     with PullConsumer.open(root, "g") as consumer:
         assert len(consumer.pull(QUEUE, 0).messages) == 3
     assert consumer._owned is None
+
+
+def test_a_poll_for_ever_ends_with_a_message(broker, make_lite):
+    fill(broker, 0, queues=1)
+    consumer = make_lite()
+    consumer.assign([QUEUE])
+    consumer.start()
+    with ThreadPoolExecutor(1) as pool:
+        polled = pool.submit(consumer.poll, sys.maxsize)
+        eventually(lambda: polled.done() or consumer._arrived._waiters, "it does not wait")
+        fill(broker, 1, queues=1)
+        pull_what_is_there(consumer)
+        assert [message.body for message in polled.result(20)] == [b"0"]

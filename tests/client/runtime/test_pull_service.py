@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 
 import pytest
@@ -114,3 +115,14 @@ def test_wake_ups_during_a_round_lead_to_one_more_and_errors_end_nothing(
     service.shutdown()
     assert rounds == [0, 1]
     assert caplog.text.count("a rebalance failed") == 2
+
+
+@pytest.mark.parametrize("interval_ms", [10**13, sys.maxsize])
+def test_an_interval_beyond_all_waits_still_takes_wake_ups(interval_ms: int) -> None:
+    rounds = threading.Semaphore(0)
+    service = RebalanceService("seldom", interval_ms, rounds.release)
+    service.start()
+    for _ in range(3):
+        service.wakeup()
+        assert rounds.acquire(timeout=10)
+    service.shutdown()

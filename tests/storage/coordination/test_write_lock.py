@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -332,3 +333,10 @@ def test_who_has_had_the_gate_long_while_others_asked_leaves_it_free(root: Path)
             before = time.monotonic()
         with store.write_lock():
             assert time.monotonic() - before > LONGEST_PAUSE
+
+
+def test_a_time_limit_beyond_all_waits_is_none(root: Path) -> None:
+    write_lock = WriteLock(root, root / "lock", timeout_ms=sys.maxsize)
+    with write_lock.held():
+        pass
+    write_lock.close()
