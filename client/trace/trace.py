@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.api.transactions import LocalTransactionState
 from client.hooks import MessageType
+from storage.format.errors import BodyError
 from storage.format.message import TRACE_TOPIC, split_keys
 
 if TYPE_CHECKING:
@@ -159,14 +160,16 @@ def query_traces(
 ) -> list[TraceView]:
     """Look up the trace of a message on all brokers, oldest line first (queryMsgTraceById).
 
-    A broker gives at most 64 trace messages. A trace appears some 500 ms after its event.
+    A broker gives at most 64 trace messages; those whose bodies cannot be read are logged and left
+    out. A trace appears some 500 ms after its event.
     """
-    views = [
-        view
-        for broker in brokers
-        for message in broker.query_message(trace_topic, msg_id, _MAX_QUERIED).messages
-        for view in views_of(msg_id, message)
-    ]
+    views: list[TraceView] = []
+    for broker in brokers:
+        for message in broker.query_message(trace_topic, msg_id, _MAX_QUERIED).messages:
+            try:
+                views += views_of(msg_id, message)
+            except BodyError as error:
+                logger.warning("a trace message cannot be read: %s", error)
     return sorted(views, key=lambda view: view.timestamp)
 
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from broker.api.pull import PullRequest
-from broker.api.send import SendStatus
+from broker.api.send import SendOptions, SendStatus
 from client.hooks import CONSUME_CONTEXT_TYPE, ConsumeMessageContext
 from client.producer.config import ProducerConfig
 from client.producer.producer import Producer
@@ -223,3 +223,14 @@ def test_traces_of_many_threads_all_arrive(dispatcher, broker):
         for record in decode_traces(message.body.decode())
     }
     assert ids == {f"id{number}" for number in range(800)}
+
+
+def test_a_trace_message_that_cannot_be_unpacked_hides_no_other(traced, broker, caplog):
+    sent = traced.send(Message("T", b"x"))
+    traced.shutdown()
+    damaged = Message(TRACE_TOPIC, b"no zlib", keys=sent.msg_id)
+    broker.send(damaged, 0, SendOptions(sys_flag=1))
+    [view] = query_traces([broker], sent.msg_id)
+    assert view.trace_type is TraceType.Pub
+    assert "a trace message cannot be read: message" in caplog.text
+    assert "the compressed body is damaged" in caplog.text
