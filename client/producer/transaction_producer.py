@@ -50,6 +50,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger("rmqctl.client")
 
 _LISTENER: Final = ("execute_local_transaction", "check_local_transaction")
+_OF_HALF_MESSAGES: Final = (
+    PROPERTY_DELAY_TIME_LEVEL,
+    PROPERTY_TRANSACTION_PREPARED,
+    PROPERTY_PRODUCER_GROUP,
+)
+"""Properties that the message has only while it is sent as a half message."""
 _LAST_CHECKS_MS: Final = 2_500
 _ENDINGS: Final = (*UNANSWERED, BrokerError, ClientError)
 
@@ -158,17 +164,31 @@ class TransactionProducer(Producer):
         """Store a message that no consumer sees, run the listener with ``arg``, and end it by its
         answer.
 
-        A delay level is removed from the message. If the half message is stored but not SEND_OK,
-        the listener is not called and the message is rolled back. Ending is one-way: if it does not
-        reach the broker, the broker asks. Raises the errors of ``send``; then nothing has happened.
+        A delay level has no effect. If the half message is stored but not SEND_OK, the listener is
+        not called and the message is rolled back. Ending is one-way: if it does not reach the
+        broker, the broker asks. Raises the errors of ``send``; then nothing has happened.
+
+        Afterwards, also after an error, the message has the properties that it had, and its
+        UNIQ_KEY: ``send`` sends it as any other.
         """
         check_types((message,))
         properties = message.properties
+        before = {name: properties.get(name) for name in _OF_HALF_MESSAGES}
         properties.pop(PROPERTY_DELAY_TIME_LEVEL, None)
         properties[PROPERTY_TRANSACTION_PREPARED] = "true"
         properties[PROPERTY_PRODUCER_GROUP] = self.group
+        try:
+            return self._send_half(message, arg)
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    properties.pop(name, None)
+                else:
+                    properties[name] = value
+
+    def _send_half(self, message: Message, arg: object) -> TransactionSendResult:
         result = self.send(message)
-        transaction_id = properties[PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX]
+        transaction_id = message.properties[PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX]
         state = LocalTransactionState.ROLLBACK_MESSAGE
         if result.send_status is SendStatus.SEND_OK:
             state = self._execute(message, arg)

@@ -289,3 +289,37 @@ def test_questions_beyond_the_limit_are_dropped(produce, broker, caplog):
     go_on.set()
     producer.shutdown()
     assert len(listener.checked) == 2
+
+
+def test_a_message_that_failed_as_a_half_is_sent_as_any_other(produce, failing, broker):
+    producer = produce(Listener(COMMIT), retry_times_when_send_failed=0)
+    message = Message("T", b"x", keys="k", delay_time_level=1)
+    before = dict(message.properties)
+    failing.plan("send", DOWN)
+    with pytest.raises(SendFailedError):
+        producer.send_message_in_transaction(message)
+    assert {**message.properties, "UNIQ_KEY": ""} == {**before, "UNIQ_KEY": ""}
+    del message.properties["DELAY"]
+    assert producer.send(message).send_status is SendStatus.SEND_OK
+    [stored] = visible(broker)
+    assert stored.get_property("TRAN_MSG") is None
+    assert halves(broker) == 0
+
+
+@pytest.mark.parametrize(
+    "outcome", [STATUS(SendStatus.SEND_OK), STATUS(SendStatus.FLUSH_DISK_TIMEOUT)]
+)
+@pytest.mark.parametrize("answer", [COMMIT, ROLLBACK])
+def test_a_message_of_an_ended_transaction_is_sent_as_any_other(
+    produce, failing, broker, outcome, answer
+):
+    failing.plan("send", outcome)
+    producer = produce(Listener(answer))
+    message = Message("T", b"x", properties={"PGROUP": "own"})
+    producer.send_message_in_transaction(message)
+    assert message.properties.keys() == {"PGROUP", "UNIQ_KEY"}
+    assert message.properties["PGROUP"] == "own"
+    seen = len(visible(broker))
+    producer.send(message)
+    assert len(visible(broker)) == seen + 1
+    assert halves(broker) == 1
