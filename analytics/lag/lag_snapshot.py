@@ -18,6 +18,7 @@ from .delayed import waiting_by_topic
 from .health import PATIENCE_MS, Health, judge
 from .queue_lag import Columns, QueueColumns
 from .queue_position import QueuePosition, unread_bytes
+from .ready_retries import ready_retries
 from .selection import Offsets
 from .totals import QueueLag
 from .trend import (
@@ -452,16 +453,17 @@ class Depths:
 
     def retry(self, group: str) -> int | None:
         """Unread messages in the group's retry topic, which is read from its start, and those that
-        wait to get there."""
+        wait to get there; None if either is unknown."""
         topic = retry_topic(group)
-        committed = self._offsets.get((group, topic), {})
         if self._waiting is None:
             return None
-        total = self._waiting[topic]
-        for queue_id in self._queues.get(topic, ()):
-            low, high = self._view.queue_bounds(topic, queue_id)
-            total += max(0, high - max(low, committed.get(queue_id, low)))
-        return total
+        bounds = {
+            queue_id: self._view.queue_bounds(topic, queue_id)
+            for queue_id in self._queues.get(topic, ())
+        }
+        committed = self._offsets.get((group, topic), {})
+        ready = ready_retries(self._view, topic, bounds, committed)
+        return None if ready is None else self._waiting[topic] + ready
 
     def dead(self, group: str) -> int:
         """Messages in the group's dead letter topic."""

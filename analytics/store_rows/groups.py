@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from analytics.lag.ready_retries import ready_retries
 from broker.members.group_table import group_table
 from broker.members.living import members_by_group
 from broker.tables.kinds import group_kind
@@ -22,7 +23,6 @@ from .topics import bounds_by_topic, count
 
 if TYPE_CHECKING:
     from broker.embedded.broker import EmbeddedBroker
-    from storage.queue.reader import QueueBounds
 
     from .wanted import Wanted
 
@@ -50,15 +50,8 @@ def group_rows(broker: EmbeddedBroker, name: str, wanted: Wanted) -> Iterator[Gr
             len(table.members) if table else 0,
             table.message_model.value if table else None,
             len(topics[group] - {retry}),
-            _unread(bounds.get(retry, {}), offsets.get((group, retry), {})),
+            ready_retries(view, retry, bounds.get(retry, {}), offsets.get((group, retry), {})),
             count(bounds.get(dlq_topic(group), {})),
             config.consume_enable,
             config.retry_max_times,
         )
-
-
-def _unread(bounds: Mapping[int, QueueBounds], committed: Mapping[int, int]) -> int:
-    return sum(
-        max(0, high - max(low, committed.get(queue_id, low)))
-        for queue_id, (low, high) in bounds.items()
-    )

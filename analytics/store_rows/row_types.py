@@ -127,7 +127,8 @@ class GroupRow(NamedTuple):
     members: Int
     message_model: str | None
     topics: Int
-    retry: int
+    retry: int | None
+    """Messages that failed and are ready; null if the group's progress among them is unknown."""
     dlq: int
     consume_enable: bool
     retry_max_times: Int

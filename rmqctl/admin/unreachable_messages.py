@@ -1,7 +1,7 @@
 """Stored messages that a change of settings makes unreachable: the sentences of the plans.
 
 Every sentence has the number of messages and how many of them groups have not read. A queue in
-which a group has no progress is reported as unknown.
+which a group has no progress, or progress beyond the end, is reported as unknown.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Unread(NamedTuple):
     groups: dict[str, int]
     """Groups with progress in the topic and unread messages, with the number of messages."""
     unknown: list[str]
-    """Groups with progress in the topic, but none in one of these queues."""
+    """Groups with progress in the topic, but none in one of these queues, or beyond its end."""
     has_groups: bool
     """Whether any group has progress in the topic."""
 
@@ -68,8 +68,8 @@ def unread_of(view: StoreView, topic: str, first_queue: int = 0) -> Unread:
         has_groups = True
         left = 0
         for queue_id, (low, high) in bounds.items():
-            if queue_id in offsets:
-                left += max(0, high - max(low, offsets[queue_id]))
+            if offsets.get(queue_id, high + 1) <= high:
+                left += high - max(low, offsets[queue_id])
             elif high > low and parts[1] not in unknown:
                 unknown.append(parts[1])
         if left:
@@ -98,15 +98,14 @@ def retries_note(view: StoreView, group: str) -> str:
     """The retries of a group, in its retry topic and in the delay levels; "" if there are
     none."""
     from analytics.lag.delayed import levels, waiting
+    from analytics.lag.ready_retries import ready_retries
 
     topic = retry_topic(group)
     committed = view.consumer_offsets().get(f"{topic}@{group}", {})
-    ready = 0
-    for name, queue_id in view.queues():
-        if name == topic:
-            low, high = view.queue_bounds(topic, queue_id)
-            ready += max(0, high - max(low, committed.get(queue_id, low)))
+    ready = ready_retries(view, topic, bounds_from(view, topic), committed)
     delayed = sum(one.topic == topic for level in levels(view) for one in waiting(view, level))
+    if ready is None:
+        return f"how many retries wait is unknown: progress in {topic} lies beyond its end"
     total = ready + delayed
     if not total:
         return ""
@@ -225,7 +224,9 @@ def _by(found: Unread) -> str:
         groups = [f"{group} ({count:,})" for group, count in found.groups.items()]
         parts.append(f"unread by {_named(groups)}")
     if found.unknown:
-        parts.append(f"unknown for {_named(found.unknown)}, without progress in some queue")
+        parts.append(
+            f"unknown for {_named(found.unknown)}, without progress in some queue or beyond its end"
+        )
     if parts:
         return ": " + "; ".join(parts)
     return "; every group with progress has read them" if found.has_groups else ""

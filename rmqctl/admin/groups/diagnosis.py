@@ -9,12 +9,14 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 
 from analytics.lag.health import Health, worst
+from analytics.lag.ready_retries import ready_retries
 from analytics.lag.selection import Choice
 from analytics.lag.totals import QueueLag, add_up
 from broker.retry.failures import reason_text
 from rmqctl.admin.dead_letters.dead_letters import DeadLetters
 from rmqctl.admin.known_groups import check_known_group
 from rmqctl.admin.lag.snapshot import look
+from rmqctl.admin.queues.topic_queues import bounds_from
 from rmqctl.admin.retries.retries import Retries
 from storage.configs.consumer_offsets import topic_at_group
 from storage.configs.offset_samples import OffsetSamples, SampleHistory
@@ -229,15 +231,11 @@ def _retries(view: "StoreView", broker: "Broker", group: str, now_ms: int) -> di
     retries = Retries(view, broker, group, now_ms)
     due = [one.due_timestamp for one in retries.waiting()]
     committed = broker.consumer_offsets(group).get((group, retries.topic), {})
-    ready = 0
-    for topic, queue_id in view.queues():
-        if topic == retries.topic:
-            low, high = view.queue_bounds(topic, queue_id)
-            ready += max(0, high - max(low, committed.get(queue_id, low)))
+    bounds = bounds_from(view, retries.topic)
     return {
         "waiting": len(due),
         "overdue": sum(at <= now_ms for at in due),
-        "ready": ready,
+        "ready": ready_retries(view, retries.topic, bounds, committed),
         "next_due_timestamp": min(due, default=None),
     }
 

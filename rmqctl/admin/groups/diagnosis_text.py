@@ -42,7 +42,7 @@ def why_rows(found: GroupWhy, now_ms: int) -> Iterator[GroupWhyRow]:
             stored = queue["next_message"]["store_timestamp"]
             yield GroupWhyRow("MESSAGE", where, None, stored, words)
     retries = found.retries
-    if retries["waiting"] or retries["ready"]:
+    if retries["waiting"] or retries["ready"] != 0:
         due = retries["next_due_timestamp"]
         yield GroupWhyRow("RETRIES", None, None, None, _retries(retries, due, now_ms))
     dead = found.dead_letters
@@ -141,7 +141,9 @@ def _message(message: Mapping[str, Any]) -> str:
 
 
 def _retries(retries: Mapping[str, Any], due: int | None, now_ms: int) -> str:
-    words = f"{retries['waiting']} wait, {retries['ready']} are ready"
+    ready = retries["ready"]
+    words = f"{retries['waiting']} wait, "
+    words += "how many are ready is unknown" if ready is None else f"{ready} are ready"
     if retries["overdue"]:
         return f"{words}; {retries['overdue']} are overdue: no process delivers"
     if due is not None:

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from analytics.lag.ready_retries import ready_retries
 from broker.errors import BrokerError
 from broker.members.group_table import GroupTable, group_table
 from broker.members.living import members_by_group
@@ -24,6 +25,7 @@ from .rows import GroupClientRow, GroupDescription, GroupRow
 if TYPE_CHECKING:
     from broker.api.broker import Broker
     from broker.api.members import ClientDescription
+    from storage.queue.reader import QueueBounds
     from storage.readonly import StoreView
 
 RunningInfo = Callable[[str, str], Mapping[str, Any]]
@@ -190,20 +192,17 @@ class _Facts:
         """The current members of a group."""
         return group_table(self._members.get(group, ()))
 
-    def retry(self, group: str) -> int:
-        """Messages in the retry topic that the group has not consumed."""
+    def retry(self, group: str) -> int | None:
+        """Messages in the retry topic that the group has not consumed; None if that is unknown."""
         topic = retry_topic(group)
         committed = self.offsets.get((group, topic), {})
-        return sum(
-            max(0, high - max(low, committed.get(queue_id, low)))
-            for queue_id, low, high in self._bounds(topic)
-        )
+        return ready_retries(self._view, topic, self._bounds(topic), committed)
 
     def dead(self, group: str) -> int:
         """Messages in the group's dead letter topic."""
-        return sum(high - low for _, low, high in self._bounds(dlq_topic(group)))
+        return sum(high - low for low, high in self._bounds(dlq_topic(group)).values())
 
-    def _bounds(self, topic: str) -> Iterator[tuple[int, int, int]]:
-        for queue_id in self._queues[topic]:
-            low, high = self._view.queue_bounds(topic, queue_id)
-            yield queue_id, low, high
+    def _bounds(self, topic: str) -> dict[int, "QueueBounds"]:
+        return {
+            queue_id: self._view.queue_bounds(topic, queue_id) for queue_id in self._queues[topic]
+        }

@@ -15,7 +15,12 @@ class GroupRow(NamedTuple):
         str | None, "CLUSTERING or BROADCASTING; null without members", Rank.EXTRA
     ]
     topics: Annotated[int, "topics in which it has progress, without its retry topic"]
-    retry: Annotated[int, "messages that failed and are ready for the next attempt", Rank.MAIN]
+    retry: Annotated[
+        int | None,
+        "messages that failed and are ready for the next attempt; null if its progress among them "
+        "is unknown",
+        Rank.MAIN,
+    ]
     dlq: Annotated[int, "its dead letters", Rank.MAIN]
     consume_enable: Annotated[bool, Wide("whether it may consume")]
     retry_max_times: Annotated[int, Wide("retries before a message becomes a dead letter")]
@@ -38,7 +43,11 @@ class GroupDescription(NamedTuple):
     ]
     members: Annotated[list[str], "client ids of the live consumers", Rank.MAIN]
     topics: Annotated[list[str], "topics in which it has progress", Rank.MAIN]
-    retry: Annotated[int, "messages that failed and are ready for the next attempt"]
+    retry: Annotated[
+        int | None,
+        "messages that failed and are ready for the next attempt; null if its progress among them "
+        "is unknown",
+    ]
     dlq: Annotated[int, "its dead letters"]
 
 

@@ -20,6 +20,7 @@ from broker.embedded.broker import EmbeddedBroker
 from broker.new_store import create_store
 from storage.config import SMALL_STORE
 from storage.format.message import Message
+from storage.readonly import StoreView
 from tests.support import golden
 from tests.support.cli import run
 from tests.support.dead_letters import bury, give_back
@@ -238,3 +239,16 @@ def test_names_that_are_no_utf_8_are_shown_as_in_messages() -> None:
     assert _array([odd, None, "g"], pa.string()).to_pylist() == ["g\ufffd", None, "g"]
     lists = _array([[odd], []], pa.list_(pa.string()))
     assert lists.to_pylist() == [["g\ufffd"], []]
+
+
+def test_retries_beside_progress_beyond_their_end_are_null(tmp_path: Path) -> None:
+    root = golden.extract("retry-dlq-4.9", tmp_path)
+    path = root / "config" / "consumerOffset.json"
+    with StoreView.open(root) as view:
+        topic = next(name for name, _ in view.queues() if name.startswith("%RETRY%"))
+    group = topic.removeprefix("%RETRY%")
+    path.write_text(json.dumps({"offsetTable": {f"{topic}@{group}": {"0": 1_000}}}))
+    (row,) = tabled("groups", root, groups=group)
+    assert row["retry"] is None
+    (described,) = [row for row in printed(root, "group", "list") if row["group"] == group]
+    assert described["retry"] is None

@@ -183,3 +183,15 @@ def test_fsck_shows_what_waits_in_levels_that_are_gone(store):
     assert "at least 18 levels" in row["fix"]
     assert run("broker", "config", "set", "messageDelayLevel", "--unset", "--yes").code == 0
     assert "DELAY_LEVEL_GONE" not in run("store", "fsck").out
+
+
+def test_progress_beyond_the_end_is_no_read_message(read_in_part, store):
+    moved("far", 3, 2)
+    path = store / "config" / "consumerOffset.json"
+    table = path.read_text().replace('"t@far":{3:2', '"t@far":{3:900')
+    assert ":900" in table
+    for name in ("offsets.log", "offsets.json"):
+        (store / "rmqctl" / name).unlink(missing_ok=True)
+    path.write_text(table)
+    said = str(notes("topic", "alter", "t", "--read-queues", 3))
+    assert "unknown for far, without progress in some queue or beyond its end" in said

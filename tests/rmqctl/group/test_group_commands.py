@@ -1,9 +1,12 @@
 """``group list``, ``describe`` and ``clients``, beside real members."""
 
+import json
 from contextlib import contextmanager
 
 import pytest
 
+from storage.readonly import StoreView
+from tests.support import golden
 from tests.support.cli import call, run, start
 
 
@@ -150,3 +153,29 @@ def test_a_name_that_a_group_cannot_have_is_read_if_the_store_has_it(topic, comm
     result = run(*command.split(), "no group")
     assert result.code == 2
     assert "has characters other than" in result.err
+
+
+@pytest.fixture
+def restored(tmp_path, monkeypatch):
+    """A group whose progress in its retry topic, which ends at 1, is 1,000."""
+    root = golden.extract("retry-dlq-4.9", tmp_path)
+    monkeypatch.setenv("RMQCTL_STORE", str(root))
+    path = root / "config" / "consumerOffset.json"
+    with StoreView.open(root) as view:
+        topic = next(name for name, _ in view.queues() if name.startswith("%RETRY%"))
+    group = topic.removeprefix("%RETRY%")
+    path.write_text(json.dumps({"offsetTable": {f"{topic}@{group}": {"0": 1_000}}}))
+    return group
+
+
+def test_retries_beside_progress_beyond_their_end_are_unknown(restored):
+    assert row_of(restored)["retry"] is None
+    assert run("group", "describe", restored, "-o", "json").json()["retry"] is None
+    assert restored not in run("group", "list", "--where", "retry == 0", "-o", "json").out
+    why = run("group", "why", restored, "-o", "json").json()
+    assert why["retries"]["ready"] is None
+    assert "how many are ready is unknown" in run("group", "why", restored).out
+    lags = run("lag", "show", "-g", restored, "--include-retry", "-o", "json").json()
+    assert {row["retry"] for row in lags} == {None}
+    plan = run("group", "alter", restored, "--retry-max-times", 1, "-n", "-o", "json")
+    assert "how many retries wait is unknown" in plan.out + plan.err
