@@ -95,7 +95,9 @@ class Pane:
         """Whether its height had no room for its notices."""
         self.everything = False
         """Whether rows of the system are shown, too."""
-        self._arranged: Arranged | None = None
+        self._coming: list[Any] | None = None
+        """Rows of a look that runs, if those of the look before are shown until it is complete."""
+        self._arranged: tuple[Batch, Arranged] | None = None
         self.session: dict[str, Any] = {}
         """What screens of one store keep for each other; the app gives all panes the same."""
 
@@ -129,12 +131,31 @@ class Pane:
         """Arrange the rows of a whole look. It is called before :meth:`take`, by the thread that
         has read them: of many rows it takes longer than a key may wait."""
         self._arranged = None
-        if batch.first and batch.complete and len(batch.rows) >= _MANY:
+        rows = self._whole(batch)
+        if rows is not None and len(rows) >= _MANY:
             with suppress(Exception):  # the table was given another shape meanwhile
-                self._arranged = self.table.arranged(batch.rows)
+                self._arranged = batch, self.table.arranged(rows)
+
+    def _whole(self, batch: Batch) -> list[Any] | None:
+        """The rows of a look with its last batch; None if there is more, or they are shown."""
+        if not batch.complete or batch.error is not None:
+            return None
+        if batch.first:
+            return batch.rows
+        return None if self._coming is None else [*self._coming, *batch.rows]
 
     def take(self, batch: Batch) -> None:
-        """Show the rows of a look; a failed one leaves the rows of the look before."""
+        """Show the rows of a look once it is complete; where none are shown, as they come. One
+        that fails, or is stopped, leaves the rows of the look before."""
+        if batch.first:
+            self._coming = None if self._shows_at_once() else []
+        if self._coming is not None and batch.error is None:
+            if batch.stopped:
+                self._coming = None
+                return
+            if not batch.complete:
+                self._coming += batch.rows
+                return
         self.took_ms, self.notices, self.error = batch.took_ms, batch.notices, batch.error
         self.lost = batch.lost
         self.loading = not batch.complete
@@ -142,12 +163,23 @@ class Pane:
         if batch.error is not None:
             return
         key = self.cursor_key()
-        if batch.first:
-            self.table.set_rows(batch.rows, self._arranged)
-        else:
-            self.table.add_rows(batch.rows)
+        self._show_rows(batch)
         self.as_of, self.hidden = batch.as_of, batch.hidden
         self._keep_cursor(key)
+
+    def _shows_at_once(self) -> bool:
+        """Whether rows are shown as they come."""
+        return self.as_of is None or self.look.walk
+
+    def _show_rows(self, batch: Batch) -> None:
+        of, arranged = self._arranged or (None, None)
+        if arranged is not None and of is batch:
+            self.table.set_rows(arranged.rows, arranged)
+        elif (rows := self._whole(batch)) is not None or batch.first:
+            self.table.set_rows(batch.rows if rows is None else rows)
+        else:
+            self.table.add_rows(batch.rows)
+        self._arranged = None
 
     def show(self, place: Place | None) -> bool:
         """Show another place, for a pane that follows a cursor; whether it must be read.

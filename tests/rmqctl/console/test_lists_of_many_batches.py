@@ -1,0 +1,145 @@
+"""Lists that are handed over in more than one batch: the cursor and the rows stay at each look."""
+
+import pytest
+
+from broker.api.offsets import OffsetCommit
+from broker.embedded.broker import EmbeddedBroker
+from rmqctl.console.looks.look import Look, Place
+from rmqctl.console.panes import Pane
+from rmqctl.console.reading import Asked, Batch
+from rmqctl.console.specs import PaneSpec
+from rmqctl.output.view import Format, View
+from storage.configs.topics import TopicConfig
+from tests.support.cli import run
+from tests.support.console import drive, json_rows
+
+ROWS = 600
+
+
+@pytest.fixture
+def many(store):
+    """A topic with many messages, and a group that reads one with many queues."""
+    with EmbeddedBroker.open(store) as broker:
+        broker.update_topic(TopicConfig("orders", 2, 2))
+        for queue in range(2):
+            broker.send_column("orders", [b"%d" % n for n in range(ROWS // 2)], queue)
+        broker.update_topic(TopicConfig("wide", ROWS, ROWS))
+        broker.update_consumer_offsets(
+            "billing", [OffsetCommit("wide", queue, 0) for queue in range(ROWS)]
+        )
+    return store
+
+
+async def looks_at(console, count):
+    """What a list shows after each batch, until so many further looks of it are complete."""
+    app, pane = console.app, console.app.pane
+    take, found, complete = app._take, [], []
+
+    def note(batch):
+        take(batch)
+        if pane.takes(batch):
+            found.append((pane.cursor_key(), pane.table.total, pane.count_text()))
+            complete.append(batch.complete)
+
+    app._take = note
+    await console.until(lambda: sum(complete) >= count)
+    app._take = take
+    assert len(complete) > count, "each look was one batch"
+    return found
+
+
+@pytest.mark.parametrize("words", [("messages", "orders"), ("group", "billing")])
+@pytest.mark.slow
+def test_the_cursor_and_the_count_stay_at_each_look(many, words):
+    async def steps(console):
+        await console.read()
+        await console.press("G")
+        pane = console.app.pane
+        assert pane.cursor == ROWS - 1
+        before = pane.cursor_key(), ROWS, pane.count_text()
+        assert "so far" not in pane.count_text()
+        assert set(await looks_at(console, 2)) == {before}
+
+    drive(many, steps, *words)
+
+
+@pytest.mark.slow
+def test_a_message_that_comes_is_shown_with_the_other_rows_of_its_look(many):
+    async def steps(console):
+        await console.read()
+        await console.press("G")
+        key = console.app.pane.cursor_key()
+        run("produce", "orders", "-S", many, stdin=b"one more\n")
+        await console.until(f"{ROWS + 1:,}")
+        assert console.app.pane.cursor_key() == key
+        printed = json_rows(many, console.app.pane.command())
+        names = [row["queue_offset"] for row in printed]
+        assert [row.queue_offset for row in console.app.pane.table.shown] == names
+
+    drive(many, steps, "messages", "orders")
+
+
+LOOK = Look("topics", TopicConfig, lambda source, place: (), lambda place: (), ("topic_name",))
+HERE = Place("topics")
+
+
+def rows_of(*numbers):
+    return [TopicConfig(f"topic-{number}", 1, 1) for number in numbers]
+
+
+def batch(*numbers, first=False, complete=False, **more):
+    """A part of a look."""
+    asked = Asked(LOOK, HERE, everything=False, number=1)
+    return Batch(asked, rows_of(*numbers), first, complete, 5, 1, **more)
+
+
+@pytest.fixture
+def pane():
+    """A list that shows three rows, with the cursor on the last one."""
+    found = Pane(PaneSpec(LOOK), HERE, View(Format.TABLE))
+    taken(found, batch(1, 2, 3, first=True, complete=True))
+    found.move_to_end(last=True)
+    return found
+
+
+def taken(pane, *batches):
+    """Hand batches over, as a reader does; what is shown after each."""
+    found = []
+    for each in batches:
+        pane.prepare(each)
+        pane.take(each)
+        found.append(([row.topic_name[6:] for row in pane.table.shown], pane.count_text()))
+    return found
+
+
+def test_the_first_rows_are_shown_as_they_come():
+    pane = Pane(PaneSpec(LOOK), HERE, View(Format.TABLE))
+    shown = taken(pane, batch(1, first=True), batch(2), batch(complete=True))
+    assert shown == [(["1"], "1 so far"), (["1", "2"], "2 so far"), (["1", "2"], "2")]
+
+
+def test_later_rows_replace_those_before_once_all_have_come(pane):
+    shown = taken(pane, batch(first=True), batch(0, 2), batch(3, 4, complete=True))
+    assert shown == [(["1", "2", "3"], "3")] * 2 + [(["0", "2", "3", "4"], "4")]
+    assert pane.row().topic_name == "topic-3"
+
+
+@pytest.mark.parametrize("how", [{"error": "it is gone"}, {"stopped": True}])
+def test_a_look_that_does_not_come_to_its_end_leaves_the_rows_before(pane, how):
+    shown = taken(pane, batch(7, first=True), batch(8, complete=True, **how))
+    assert [rows for rows, _ in shown] == [["1", "2", "3"]] * 2
+    assert pane.error == how.get("error")
+    assert taken(pane, batch(9, first=True), batch(complete=True)) == [
+        (["1", "2", "3"], "3"),
+        (["9"], "1"),
+    ]
+
+
+def test_many_rows_of_several_batches_are_arranged_by_the_thread_that_reads_them(pane, monkeypatch):
+    taken(pane, batch(*range(600), first=True))
+    last = batch(*range(600, 1_200), complete=True)
+    pane.prepare(last)
+    monkeypatch.setattr(pane.table, "_shown_of", None)
+    pane.take(last)
+    assert len(pane.table.shown) == 1_200
+    assert pane.row().topic_name == "topic-3"
