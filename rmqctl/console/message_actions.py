@@ -12,6 +12,7 @@ from .details import DetailPane
 from .looks.dead_letters import BY, by_of
 from .looks.look import Place
 from .looks.messages import ALL, position_of, window_of
+from .panes import STOPPED
 
 if TYPE_CHECKING:
     from rmqctl.console.program.app import ConsoleApp
@@ -66,7 +67,8 @@ def do_next_hit(app: "ConsoleApp") -> None:
     before = pane.cursor
     pane.move(1)
     if pane.cursor == before:
-        app.notice = "the search goes on" if pane.loading else "there is no further hit"
+        ended = f"the search is {STOPPED}" if pane.stopped else "there is no further hit"
+        app.notice = "the search goes on" if pane.loading else ended
 
 
 def do_more(app: "ConsoleApp") -> None:

@@ -11,7 +11,7 @@ from .bodies import body_of
 from .looks.look import Place
 from .looks.messages import ALL
 from .looks.walks import KEPT, filter_words
-from .panes import Pane
+from .panes import STOPPED, Pane
 from .reading import Batch
 from .tables import RowTable
 
@@ -126,7 +126,7 @@ class FollowPane(MessageListPane):
         words = [*self._words_without_where(), *(() if where is None else ("--where", where))]
         topic, queue = (*self.place.names, ALL)[:2]
         self.place = Place("follow", (topic, queue, shlex.join(words)))
-        self.number = 0
+        self.begin_again()
 
     def _words_without_where(self) -> list[str]:
         words = list(filter_words(self.place))
@@ -161,7 +161,7 @@ class FollowPane(MessageListPane):
             text += f", {looked:,} looked at, {self._found:,} match"
         if wanted := self.table.filter:
             text += f"   {len(self.table.shown):,} have {wanted.text}"
-        return text + (", stopped" if self.stopped else "")
+        return text + (f", {STOPPED}" if self.stopped else "")
 
 
 class SearchPane(MessageListPane):

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 from rmqctl.console.specs import PaneSpec
 from rmqctl.errors import UsageProblem
@@ -20,6 +20,8 @@ from .tables import UNKNOWN, Arranged, Filter, RowTable, shape_options, view_of
 
 _MANY = 1_000
 """Rows that are arranged by the thread that reads them."""
+STOPPED: Final = "stopped (^r: again)"
+"""The state of a walk that has not come to its end."""
 _MARGIN = 2
 """Cells at the left, for the cursor and marks."""
 
@@ -74,6 +76,8 @@ class Pane:
         self.cursor = 0
         self._is_placed = False
         """Whether the cursor was moved: until then it is on the first row, whichever that is."""
+        self._sought: tuple[Any, ...] | None = None
+        """The key of the row that the cursor was on, until it comes again."""
         self.top = 0
         self.height = 1
         self.as_of: int | None = None
@@ -125,6 +129,27 @@ class Pane:
     def follow(self, pane: "Pane") -> None:
         """Take note of the cursor of the pane that others follow."""
 
+    # Walks
+
+    @property
+    def walks(self) -> bool:
+        """Whether its look is a walk that runs, or will."""
+        return self.look.walk and self.loading and not self.empty
+
+    def begin_again(self) -> None:
+        """Read a walk anew with the next look."""
+        self.number = 0
+        self.loading, self.stopped = True, False
+
+    def leave(self) -> None:
+        """Take note that the screen is left, which ends a walk."""
+        if not self.walks:
+            return
+        if self.as_of is None:  # nothing would be there to come back to
+            self.begin_again()
+        else:
+            self.loading, self.stopped = False, True
+
     # Rows
 
     def prepare(self, batch: Batch) -> None:
@@ -162,10 +187,11 @@ class Pane:
         self.progress, self.stopped = batch.progress, batch.stopped
         if batch.error is not None:
             return
-        key = self.cursor_key()
+        key = self.cursor_key() if batch.first or self._sought is None else self._sought
         self._show_rows(batch)
         self.as_of, self.hidden = batch.as_of, batch.hidden
         self._keep_cursor(key)
+        self._sought = key if self.loading and self.cursor_key() != key else None
 
     def _shows_at_once(self) -> bool:
         """Whether rows are shown as they come."""
@@ -216,7 +242,8 @@ class Pane:
 
     def move(self, by: int) -> None:
         """Move the cursor by so many rows, within the rows that there are."""
-        self._is_placed = self._is_placed or by != 0
+        if by:
+            self._is_placed, self._sought = True, None
         self.cursor = max(0, min(self.cursor + by, len(self.table.shown) - 1))
 
     def step(self, by: int) -> None:
@@ -229,7 +256,7 @@ class Pane:
 
     def move_to_end(self, *, last: bool) -> None:
         """Move the cursor to the first or the last row."""
-        self._is_placed = last
+        self._is_placed, self._sought = last, None
         self.cursor = max(0, len(self.table.shown) - 1) if last else 0
 
     # Shape
@@ -339,7 +366,7 @@ class Pane:
         if self.progress is not None and (self.loading or self.stopped):
             text += f"   {progress_text(self.progress)} read"
         if self.stopped:
-            text += ", stopped (^r: again)"
+            text += f", {STOPPED}"
         elif self.loading and self.look.walk:
             text += " (x stops)"
         return text
@@ -384,6 +411,8 @@ class Pane:
     def _nothing(self) -> str:
         if self.error is not None and self.as_of is None:
             return ""
+        if self.stopped and not self.table.total:
+            return STOPPED
         if self.loading and self.as_of is None:
             return "reading ..."
         if self.table.total:

@@ -13,7 +13,7 @@ from .boxes import WIDE
 from .drawing import Line, Role, Span, cut_line, text_line, width_of
 from .looks.look import Look, Place
 from .notes import problem_lines
-from .panes import Pane
+from .panes import STOPPED, Pane
 from .reading import Batch
 from .shapes import RULE
 
@@ -67,7 +67,9 @@ class PartsPane(Pane):
         self.lost = any(part.lost for part in parts)
         self.notices = tuple(dict.fromkeys(note for part in parts for note in part.notices))
         self.error = next((part.error for part in parts if part.error is not None), None)
-        self.loading = any(part.rows is None and part.error is None for part in parts)
+        unread = any(part.rows is None and part.error is None for part in parts)
+        self.stopped = unread and batch.stopped and self.look.walk
+        self.loading = unread and not self.stopped
         known = [part.as_of for part in parts if part.as_of is not None]
         self.as_of = min(known, default=None)
         self.hidden = 0
@@ -169,7 +171,8 @@ class DrawnPane(PartsPane):
             found.append(text_line("  no row is under the cursor", Role.DIM))
         elif all(part.rows is None for part in self.parts.values()):
             if not self.error:
-                found.append(text_line("  reading ...", Role.DIM))
+                said = f"  {STOPPED}" if self.stopped else "  reading ..."
+                found.append(text_line(said, Role.DIM))
         else:
             found += self.body(width, self.height)
         found += [text_line("")] * (height - len(found))

@@ -56,15 +56,17 @@ def do_open(app: "ConsoleApp") -> None:
     elif row is not None and look.opens is not None:
         place = look.opens(row)
     if place is not None:
-        app.go(place)
+        app.go(place, opened=True)
 
 
 def do_back(app: "ConsoleApp") -> None:
-    """Close the help, drop the filter, or go up."""
+    """Close the help, drop the filter, go back to the row that led here, or go up."""
     if app.helping:
         app.helping = 0
     elif app.pane.table.filter:
         app.pane.set_filter(Filter())
+    elif app.at in app.opened:
+        do_history_back(app)
     elif (parent := TABLE[app.place.screen].parent) is not None:
         if app.at > 0 and app.places[app.at - 1].screen == parent:
             app.back_to(app.at - 1)
@@ -77,7 +79,7 @@ def do_back(app: "ConsoleApp") -> None:
 def do_last_place(app: "ConsoleApp") -> None:
     """Go to the place before."""
     if app.at > 0:
-        app.go(app.places[app.at - 1])
+        app.go(app.places[app.at - 1], kept=True)
 
 
 def do_history_back(app: "ConsoleApp") -> None:
@@ -121,7 +123,7 @@ def do_agenda_by(app: "ConsoleApp") -> None:
 def do_stop(app: "ConsoleApp") -> None:
     """Stop the walks of the screen."""
     for pane in app.panes:
-        if pane.look.walk and pane.loading and app.walker is not None:
+        if pane.walks and app.walker is not None:
             app.walker.stop_look(pane.number)
 
 
@@ -184,8 +186,8 @@ def do_look_now(app: "ConsoleApp") -> None:
         app.terminal.redraw()
     paused, app.paused = app.paused, False
     for pane in app.panes:
-        if pane.look.walk and not pane.loading:
-            pane.number = 0
+        if pane.look.walk and not pane.walks:
+            pane.begin_again()
     app.look()
     app.paused = paused
 

@@ -87,9 +87,9 @@ def rows_of(*numbers):
     return [TopicConfig(f"topic-{number}", 1, 1) for number in numbers]
 
 
-def batch(*numbers, first=False, complete=False, **more):
+def batch(*numbers, first=False, complete=False, look=LOOK, **more):
     """A part of a look."""
-    asked = Asked(LOOK, HERE, everything=False, number=1)
+    asked = Asked(look, HERE, everything=False, number=1)
     return Batch(asked, rows_of(*numbers), first, complete, 5, 1, **more)
 
 
@@ -143,3 +143,14 @@ def test_many_rows_of_several_batches_are_arranged_by_the_thread_that_reads_them
     pane.take(last)
     assert len(pane.table.shown) == 1_200
     assert pane.row().topic_name == "topic-3"
+
+
+def test_in_a_walk_that_is_begun_again_the_cursor_returns_to_its_row_when_it_comes():
+    walk = LOOK._replace(walk=True)
+    pane = Pane(PaneSpec(walk), HERE, View(Format.TABLE))
+    taken(pane, batch(1, 2, 3, first=True, complete=True, look=walk))
+    pane.move(1)
+    shown = taken(pane, batch(1, first=True, look=walk), batch(5, look=walk))
+    assert [rows for rows, _ in shown] == [["1"], ["1", "5"]]
+    taken(pane, batch(2, complete=True, look=walk))
+    assert pane.row().topic_name == "topic-2"
