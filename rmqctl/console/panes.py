@@ -159,7 +159,7 @@ class Pane:
         rows = self._whole(batch)
         if rows is not None and len(rows) >= _MANY:
             with suppress(Exception):  # the table was given another shape meanwhile
-                self._arranged = batch, self.table.arranged(rows)
+                self._arranged = batch, self.table.arranged(rows, batch.as_of)
 
     def _whole(self, batch: Batch) -> list[Any] | None:
         """The rows of a look with its last batch; None if there is more, or they are shown."""
@@ -198,6 +198,7 @@ class Pane:
         return self.as_of is None or self.look.walk
 
     def _show_rows(self, batch: Batch) -> None:
+        self.table.set_now(batch.as_of)
         of, arranged = self._arranged or (None, None)
         if arranged is not None and of is batch:
             self.table.set_rows(arranged.rows, arranged)

@@ -74,6 +74,7 @@ class PartsPane(Pane):
         self.as_of = min(known, default=None)
         self.hidden = 0
         key = self.cursor_key()
+        self.table.set_now(self.as_of or batch.as_of)
         self.changed()
         self._keep_cursor(key)
 

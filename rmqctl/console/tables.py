@@ -86,6 +86,12 @@ class Arranged(NamedTuple):
     rows: Sequence[Any]
     shown: list[Any]
     state: object
+    now_ms: int
+    """The time from which relative times of the condition count."""
+
+    def holds(self, rows: object, state: object, now_ms: int) -> bool:
+        """Whether they are so in this state."""
+        return self.rows is rows and self.state is state and self.now_ms == now_ms
 
 
 class RowTable:
@@ -104,6 +110,7 @@ class RowTable:
         self.shown: list[Any] = []
         self.marked: set[tuple[Any, ...]] = set()
         self._rows: list[Any] = []
+        self._keep: Callable[[Any], bool] | None = None
         names = [field.name for field in self.fields]
         self._key = [names.index(name) for name in key]
         self._times = Times(view.zone, view.now_ms)
@@ -144,19 +151,30 @@ class RowTable:
         else:
             self._arrange()
 
+    def set_now(self, now_ms: int) -> None:
+        """Take note when the rows that follow were looked at: relative times of the condition
+        count from then."""
+        if now_ms != self.view.now_ms:
+            self.view = self.view._replace(now_ms=now_ms)
+            if self.view.where is not None:
+                self._keep = predicate_of(self.fields, self.view)
+
     def set_rows(self, rows: Iterable[Any], arranged: Arranged | None = None) -> None:
         """Replace the rows by those of a new look; ``arranged`` is used if it still holds."""
         self._rows = list(rows)
-        if arranged is not None and arranged.rows is rows and arranged.state is self._state:
+        wanted = rows, self._state, self.view.now_ms
+        if arranged is not None and arranged.holds(*wanted):
             self._cells.clear()
             self.total, self.shown = len(self._rows), arranged.shown
         else:
             self._arrange()
 
-    def arranged(self, rows: Sequence[Any]) -> Arranged:
-        """The rows as they are to be shown. Another thread than the one that draws may call it."""
+    def arranged(self, rows: Sequence[Any], now_ms: int) -> Arranged:
+        """The rows of a look at a time as they are to be shown. Another thread than the one that
+        draws may call it."""
         state = self._state  # before all that may be another one in the next moment
-        return Arranged(rows, self._shown_of(rows), state)
+        keep = predicate_of(self.fields, self.view._replace(now_ms=now_ms))
+        return Arranged(rows, self._shown_of(rows, keep), state, now_ms)
 
     def add_rows(self, rows: Iterable[Any]) -> None:
         """Add rows that came later of the same look."""
@@ -164,7 +182,7 @@ class RowTable:
         self._arrange()
 
     def _shape(self) -> None:
-        self._keep: Callable[[Any], bool] | None = predicate_of(self.fields, self.view)
+        self._keep = predicate_of(self.fields, self.view)
         self._order = sort_keys(self.fields, self.view.sort)
         chosen = chosen_fields(self.fields, self.view)
         self._chosen = [self.fields.index(field) for field in chosen]
@@ -177,10 +195,10 @@ class RowTable:
     def _arrange(self) -> None:
         self._cells.clear()
         self.total = len(self._rows)
-        self.shown = self._shown_of(self._rows)
+        self.shown = self._shown_of(self._rows, self._keep)
 
-    def _shown_of(self, rows: Sequence[Any]) -> list[Any]:
-        keep, wanted, order = self._keep, self.filter, self._order
+    def _shown_of(self, rows: Sequence[Any], keep: Callable[[Any], bool] | None) -> list[Any]:
+        wanted, order = self.filter, self._order
         if keep is not None:
             rows = [row for row in rows if keep(row)]
         if wanted:

@@ -135,6 +135,7 @@ class Sheet:
 
     def _fill(self, rows: list[object], made_ms: int) -> None:
         assert self.pane is not None
+        self.pane.table.set_now(made_ms)
         self.pane.table.set_rows(rows)
         self.pane.loading, self.pane.as_of = False, made_ms
 

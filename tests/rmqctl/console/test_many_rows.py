@@ -63,7 +63,7 @@ def test_rows_that_were_arranged_before_and_filters_that_narrow_change_nothing(s
     rows, name, wanted, view = [], None, Filter(), quick.view
     for (name, *how), is_late in steps:
         if name == "arranged":
-            arranged = quick.arranged(how[0])
+            arranged = quick.arranged(how[0], quick.view.now_ms)
             if not is_late:  # else something is changed before they are taken
                 quick.set_rows(how[0], arranged)
                 rows = how[0]
