@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from rmqctl.admin import audit
 from rmqctl.admin.audit.rows import ChangeDetails, ChangeRow
+from rmqctl.errors import UsageProblem
 
 from .look import Look, Place, Source
 
@@ -23,8 +24,15 @@ def _of_change(row: Any) -> Place | None:
     return None if row.change_id is None else Place("change", (str(row.change_id),))
 
 
+def change_id_of(place: Place) -> int:
+    """The number of the change of a place. UsageProblem for another text."""
+    if not (place.name.isascii() and place.name.isdigit()):
+        raise UsageProblem(f"{place.name!r} is not the number of a change (':audit' lists them)")
+    return int(place.name)
+
+
 def _change(source: Source, place: Place) -> Iterable[Any]:
-    return [audit.describe(source.view, int(place.name))]
+    return [audit.describe(source.view, change_id_of(place))]
 
 
 CHANGE: Final = Look(

@@ -194,7 +194,7 @@ def _read(
 def _one(source: Source, place: Place) -> Iterable[Any]:
     topic, queue, offset = place.names
     queue_id = queue_number(queue)
-    if queue_id is None or not offset.isdigit():
+    if queue_id is None or not (offset.isascii() and offset.isdigit()):
         raise UsageProblem("give a queue and a queue offset")
     return [_row(messages.at_offset(source.view, topic, queue_id, int(offset)))]
 

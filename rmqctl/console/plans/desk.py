@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rmqctl.console.drawing import Line, Role, Span
 from rmqctl.console.keys import Key, keys_of
 from rmqctl.console.looks.look import Place
+from rmqctl.errors import CliError
 
 from .allowed import forbidden
 from .offered import OFFERED, SHOWN, Here
@@ -126,11 +127,11 @@ class Desk:
                 SHOWN[action](here)
                 return ""
             OFFERED[action](here)
-        except ValueError as error:
+            if self.writes:
+                return ""
+            return forbidden(self._cli) or f"read only (:write {self.store_name})"
+        except (ValueError, CliError) as error:
             return str(error)
-        if self.writes:
-            return ""
-        return forbidden(self._cli) or f"read only (:write {self.store_name})"
 
     def begin(self, action: str, place: Place, pane: "Pane") -> str:
         """Open the screen of a change, or say the command that does it; gives a sentence."""
@@ -141,7 +142,7 @@ class Desk:
                 self.command = SHOWN[action](here)
                 return "the console does not delete; the command above does (Y copies it)"
             asked = OFFERED[action](here)
-        except ValueError as error:
+        except (ValueError, CliError) as error:
             return str(error)
         from .sheet import Calls, Sheet
 

@@ -85,7 +85,9 @@ def _undo(here: Here) -> Asked:
     row = here.pane.row()
     change_id = getattr(row, "change_id", None)
     if here.place.screen == "change":
-        change_id = int(here.place.name)
+        from rmqctl.console.looks.audit import change_id_of
+
+        change_id = change_id_of(here.place)
     return undo(change_id, getattr(row, "group", None) if change_id else None, here.store)
 
 

@@ -32,6 +32,7 @@ from rmqctl.console.tables import Filter
 from rmqctl.console.target import with_target
 from rmqctl.console.terminal import LEAST_HEIGHT, LEAST_WIDTH
 from rmqctl.console.themes import Theme
+from rmqctl.errors import CliError
 from rmqctl.output.cells import wrapped
 from rmqctl.output.view import Format, View
 
@@ -431,7 +432,10 @@ class ConsoleApp(App[int], inherit_bindings=False):
 
     def _do(self, key: Key) -> None:
         module = import_module(f"rmqctl.console.{key.module or 'program.actions'}")
-        getattr(module, f"do_{key.action}")(self)
+        try:
+            getattr(module, f"do_{key.action}")(self)
+        except CliError as error:
+            self.notice = str(error)
 
     def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
         """Move down."""
