@@ -1,6 +1,6 @@
 """What the app calls for changes: whether they are on, the screen of one, and its threads."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from rmqctl.console.drawing import Line, Role, Span
@@ -119,9 +119,13 @@ class Desk:
             self._changed()
         return True
 
-    def why_off(self, action: str, place: Place, pane: "Pane") -> str:
-        """Why a changing key does nothing here; empty if it opens a plan, or shows a command."""
-        here = Here(place, pane, self._cli.zone, self.store_name)
+    def _here(self, action: str, place: Place, pane: "Pane", panes: "Sequence[Pane]") -> Here:
+        return Here(place, pane, self._cli.zone, self.store_name, action, panes)
+
+    def why_off(self, action: str, place: Place, pane: "Pane", panes: "Sequence[Pane]" = ()) -> str:
+        """Why a changing key does nothing here; empty if it opens a plan, or shows a command.
+        ``panes`` are those of the screen, ``pane`` is the one with the cursor."""
+        here = self._here(action, place, pane, panes)
         try:
             if action in SHOWN:
                 SHOWN[action](here)
@@ -133,9 +137,9 @@ class Desk:
         except (ValueError, CliError) as error:
             return str(error)
 
-    def begin(self, action: str, place: Place, pane: "Pane") -> str:
+    def begin(self, action: str, place: Place, pane: "Pane", panes: "Sequence[Pane]" = ()) -> str:
         """Open the screen of a change, or say the command that does it; gives a sentence."""
-        here = Here(place, pane, self._cli.zone, self.store_name)
+        here = self._here(action, place, pane, panes)
         self.command = None
         try:
             if action in SHOWN:

@@ -1,10 +1,12 @@
 """The changes that the console offers, by the action of their key, and where they work."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from rmqctl.console.keys import KEYS
 from rmqctl.console.looks.look import Place
+from storage.counted import counted
 
 from .questions import Questions
 from .wish import Wish
@@ -24,10 +26,56 @@ class Here(NamedTuple):
     zone: tzinfo | None
     store: str
     """The name of the store's folder."""
+    action: str = ""
+    """The action of the key."""
+    panes: "Sequence[Pane]" = ()
+    """All panes of the screen."""
+
+    def rows(self) -> list[Any]:
+        """The rows that are marked; without marks the one under the cursor.
+
+        ValueError if a marked row is not shown, or if only rows of another pane are marked.
+        """
+        if not self.pane.table.marked:
+            for other in self.panes:
+                if other.table.marked:
+                    what = f"what the cursor is on; tab goes to {other.spec.title}"
+                    raise ValueError(self._not_these(other, what))
+        return marked(self.pane)
+
+    def one(self, name: str, noun: str) -> Any:
+        """The value of a field, which the marked rows, else the one under the cursor, have in
+        common; None if they have none. ValueError if they have several."""
+        found = {value for row in self.rows() if (value := getattr(row, name, None)) is not None}
+        if len(found) > 1:
+            raise ValueError(self._not_these(self.pane, f"one {noun}"))
+        return next(iter(found), None)
+
+    def one_row(self, noun: str) -> Any:
+        """The row that is marked, else the one under the cursor; None without one. ValueError if
+        several are marked."""
+        rows = self.rows()
+        if len(rows) > 1:
+            raise ValueError(self._not_these(self.pane, f"one {noun}"))
+        return rows[0] if rows else None
+
+    def refuse_marks(self, what: str) -> None:
+        """Raise ValueError if rows are marked, as the key is not about them."""
+        for pane in (self.pane, *self.panes):
+            if pane.table.marked:
+                raise ValueError(self._not_these(pane, what))
+
+    def _not_these(self, pane: "Pane", what: str) -> str:
+        count = len(pane.table.marked)
+        there = f" in {pane.spec.title}" if pane is not self.pane else ""
+        label = next((key.label for key in KEYS if key.action == self.action), self.action)
+        verb = "is" if count == 1 else "are"
+        return f"{counted(count, 'row')} {verb} marked{there}, and {label} plans {what}"
 
     def group(self) -> str:
-        """The group of the row under the cursor, else of the screen. ValueError without one."""
-        found = getattr(self.pane.row(), "group", None)
+        """The group of the marked rows, else of the one under the cursor, else of the screen.
+        ValueError without one, or if it is not one."""
+        found = self.one("group", "group")
         if found is None and self.place.screen not in ("topic", "topics", "message", "messages"):
             found = self.place.names[0] if self.place.names else None
         if found is None:
@@ -41,13 +89,13 @@ Asked = Wish | Questions
 def _reset(here: Here) -> Asked:
     from .offsets import Reset
 
-    return Reset(here.group(), _topics(here.pane), here.zone)
+    return Reset(here.group(), _topics(here.rows()), here.zone)
 
 
-def _topics(pane: "Pane") -> list[str]:
-    """The queues that are marked, else the one under the cursor, as ``--topic`` takes them."""
+def _topics(rows: Sequence[Any]) -> list[str]:
+    """The queues of rows, as ``--topic`` takes them."""
     queues: dict[str, list[int]] = {}
-    for row in marked(pane):
+    for row in rows:
         topic, queue_id = getattr(row, "topic", None), getattr(row, "queue_id", None)
         if topic is not None:
             queues.setdefault(topic, [])
@@ -82,21 +130,23 @@ def _names(pane: "Pane") -> tuple[str, ...]:
 def _undo(here: Here) -> Asked:
     from .offsets import undo
 
-    row = here.pane.row()
-    change_id = getattr(row, "change_id", None)
+    change_id = here.one("change_id", "change")
     if here.place.screen == "change":
         from rmqctl.console.looks.audit import change_id_of
 
         change_id = change_id_of(here.place)
-    return undo(change_id, getattr(row, "group", None) if change_id else None, here.store)
+    if change_id is None:
+        here.refuse_marks("to undo the last change")
+    groups = {getattr(row, "group", None) for row in here.rows()}
+    return undo(change_id, groups.pop() if change_id and len(groups) == 1 else None, here.store)
 
 
 def _delete(here: Here) -> str:
     """The command that deletes what the cursor is on; the console offers no such change."""
     import shlex
 
-    row, noun = here.pane.row(), here.place.screen.removesuffix("s")
-    name = getattr(row, noun, None) or (here.place.names[0] if here.place.names else None)
+    noun = here.place.screen.removesuffix("s")
+    name = here.one(noun, noun) or (here.place.names[0] if here.place.names else None)
     if name is None:
         raise ValueError(f"the cursor is on no {noun}")
     return shlex.join(("rmqctl", noun, "delete", str(name)))
@@ -119,18 +169,24 @@ def _letters(here: Here) -> "Letters":
     from .dead_letters import Letters, ids_of
 
     pane, row = here.pane, here.pane.row()
-    if row is not None and hasattr(row, "value") and hasattr(row, "share"):
-        words = pane.look.words(pane.place)
-        by = words[words.index("--by") + 1] if "--by" in words else "reason"
-        return Letters(here.group(), (), by, row.value, here.zone)
     if here.place.screen == "letter":
         group, message_id = here.place.names
         return Letters(group, (message_id,))
+    if here.place.screen == "dlqs":
+        here.one_row("group")
+        return Letters(here.group())
+    group = here.place.name
+    if row is not None and hasattr(row, "value") and hasattr(row, "share"):
+        words = pane.look.words(pane.place)
+        by = words[words.index("--by") + 1] if "--by" in words else "reason"
+        return Letters(group, (), by, here.one_row(by).value, here.zone)
     is_letter = hasattr(row, "handled") and pane.look.key == ("queue_offset",)
-    ids = (_names(pane) if is_letter else ()) or ids_of(() if row is None else (row,))
-    if not ids and here.place.screen != "dlqs":
+    if is_letter and pane.table.marked:  # those that are not shown, too
+        return Letters(group, _names(pane))
+    ids = ids_of(here.rows())
+    if not ids:
         raise ValueError("the cursor is on no dead letter")
-    return Letters(here.group(), ids)
+    return Letters(group, ids)
 
 
 def _now(here: Here) -> Asked:
@@ -148,7 +204,7 @@ def _end_waits(here: Here, *, dead: bool) -> Asked:
     if here.place.screen == "retry":
         group, message_id = here.place.names
         return end_waits(group, (message_id,), dead=dead)
-    rows = [row for row in marked(here.pane) if hasattr(row, "msg_id")]
+    rows = [row for row in here.rows() if hasattr(row, "msg_id")]
     if not rows:
         raise ValueError("the cursor is on no retry; enter shows those of the group")
     groups = {_group_of(row, here) for row in rows}

@@ -425,7 +425,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
     def do_key(self, key: Key) -> None:
         """Do what a key does on the screen that is shown."""
         if key.action in CHANGING:
-            self.notice = self.desk.begin(key.action, self.place, self.pane)
+            self.notice = self.desk.begin(key.action, self.place, self.pane, self.panes)
         elif not frame.over(self, key.action):
             self._do(key)
             self.desk.command = None

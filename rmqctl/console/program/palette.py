@@ -42,7 +42,7 @@ def why_off(app: "ConsoleApp", key: Key) -> str:
     if key.screens and app.place.screen not in key.screens:
         return "on " + ", ".join(screen for screen in key.screens if screen in TABLE)
     if key.action in CHANGING:
-        return app.desk.why_off(key.action, app.place, app.pane)
+        return app.desk.why_off(key.action, app.place, app.pane, app.panes)
     test = _TESTS.get(key.action)
     return "" if test is None else test(app)
 

@@ -21,7 +21,7 @@ def carry_out(app: "ConsoleApp", text: str) -> None:
         elif word in ("write", "readonly"):
             app.notice = app.desk.turn_on(rest) if word == "write" else app.desk.turn_off()
         elif word in CHANGING and not rest:
-            app.notice = app.desk.begin(word, app.place, app.pane)
+            app.notice = app.desk.begin(word, app.place, app.pane, app.panes)
         elif word == "ctx" and rest:
             from rmqctl.console.switching import switch
 
