@@ -7,9 +7,9 @@ from enum import StrEnum
 from typing import Any, Final
 
 from rmqctl.output.cells import cells_of
-from rmqctl.output.values import for_terminal
 from rmqctl.parse.json_texts import parse_json
 
+from .cells import safe
 from .drawing import Line, Role, Span
 
 MOST_BYTES: Final = 256 << 10
@@ -63,7 +63,7 @@ def body_lines(body: bytes, form: Form, width: int, *, wrap: bool) -> list[Line]
     if form is Form.JSON:
         lines = _json_lines(text)
     else:
-        lines = [[Span(for_terminal(line).expandtabs(4))] for line in text.split("\n")]
+        lines = [[Span(safe(line.expandtabs(4)))] for line in text.split("\n")]
     if not wrap:
         return lines
     return [piece for line in lines for piece in wrapped_line(line, width)]
@@ -90,13 +90,15 @@ def wrapped_line(line: Sequence[Span], width: int) -> list[Line]:
 
 
 def _fitting(text: str, width: int) -> int:
-    """How many letters of a text fit."""
-    if width <= 0:
-        return 0
-    head = text[:width]
-    while head and cells_of(head) > width:
-        head = head[:-1]
-    return len(head)
+    """How many letters of a text fit; the marks of a letter stay with it."""
+    if text.isascii():
+        return max(0, min(width, len(text)))
+    used = 0
+    for count, letter in enumerate(text):
+        used += cells_of(letter)
+        if used > width:
+            return count
+    return len(text)
 
 
 def _hex_lines(body: bytes, width: int) -> Iterator[str]:
@@ -131,7 +133,7 @@ def _json_lines(text: str) -> list[Line]:
             lines[-1].append(Span(": "))
         else:
             role = Role.HEAD if following == ":" else Role.TEXT
-            lines[-1].append(Span(for_terminal(token), role))
+            lines[-1].append(Span(safe(token), role))
     return lines
 
 

@@ -6,11 +6,12 @@ from typing import Any, Final
 from rmqctl.console.specs import PaneSpec
 from rmqctl.output.fields import Kind
 from rmqctl.output.headings import Times
-from rmqctl.output.values import escape_controls, for_people
+from rmqctl.output.values import for_people
 from rmqctl.output.view import View
 from rmqctl.parse.durations import format_size
 
 from .bodies import MOST_BYTES, Form, body_lines, body_of, forms_of, wrapped_line
+from .cells import safe
 from .drawing import Line, Role, Span, cut_line, text_line, width_of
 from .looks.look import Place
 from .panes import Pane
@@ -122,8 +123,7 @@ class DetailPane(Pane):
         )
         if body == b"":
             whole = [text_line("(the body is empty)", Role.DIM)]
-        properties = row.properties.items()
-        named = [(name, escape_controls(value)) for name, value in sorted(properties)]
+        named = sorted(row.properties.items())
         facts = list(self._facts(row))
         if self.look.row_type.__name__ == "MessageRow":
             yield from whole
@@ -159,7 +159,7 @@ def _flow(name: str, pairs: list[tuple[str, str]], width: int) -> Iterator[Line]
     """Names and values one after the other, on as many lines as they need."""
     line: Line = [Span(name, Role.HEAD), Span("  ")]
     for label, value in pairs:
-        pair: Line = [Span(escape_controls(label), Role.DIM), Span(" "), Span(value), _GAP]
+        pair: Line = [Span(safe(label), Role.DIM), Span(" "), Span(safe(value)), _GAP]
         if width_of(line) + width_of(pair) - len(_GAP.text) > width and len(line) > 2:
             yield line
             line = [Span("  ")]

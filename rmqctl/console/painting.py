@@ -81,8 +81,8 @@ class Painter:
         return found + [(" ", Role.TEXT)] * (width - len(found))
 
     def shown(self, text: str) -> str:
-        """What is written for a text, which should be safe already."""
-        shown = text if text.isprintable() else safe(text)
+        """What is written for a text: all that reaches the terminal is made safe here."""
+        shown = safe(text)
         return in_ascii(shown) if self._ascii_only else shown
 
 

@@ -11,12 +11,14 @@ import pytest
 from textual.events import Paste
 
 from rmqctl.console.cells import safe
+from rmqctl.console.drawing import Span
 from rmqctl.console.looks.look import Place
 from rmqctl.console.painting import Painter
 from rmqctl.console.screens.table import TABLE
 from rmqctl.console.themes import Theme
 from rmqctl.output.cells import cells_of
 from storage.clock import now_ms
+from tests.support.cli import run
 from tests.support.console import drive, terminal
 from tests.support.hostile_text import SPECIAL
 from tests.support.rich_store import GROUP, GROUPS, TOPIC, TOPICS, make_rich_store
@@ -110,6 +112,60 @@ def test_every_screen_is_safe_and_lines_up(hostile, screen):
 
     size = (140, 40) if SCREENS.index(screen) % 2 else (80, 24)
     drive(hostile, steps, size=size)
+
+
+ODD_BODY = "\n".join((*NAMES, f"e{chr(0x301) * 200}", "\u6f22e\u0301" * 60))
+"""A text of which letters have marks where its lines are wrapped."""
+
+
+@pytest.fixture
+def odd_messages(store):
+    """Messages with everything odd in bodies and properties; their IDs."""
+    value = next(text for text in NAMES if "\u20e3" in text)
+    sent = []
+    for body in (ODD_BODY, json.dumps({text: text for text in NAMES}, ensure_ascii=False)):
+        record = {"body": body, "properties": {"odd": value, "marks": f"e{chr(0x301) * 200}"}}
+        run("produce", "orders", "--input", "jsonl", stdin=json.dumps(record).encode() + b"\n")
+    for row in json.loads(run("consume", "orders", "-e", "-o", "json", "--with-meta").out):
+        assert value in row["properties"].values()
+        sent.append((str(row["queue_id"]), str(row["queue_offset"]), row["msg_id"]))
+    return store, sent
+
+
+@pytest.mark.parametrize("size", [(80, 24), (140, 40)])
+@pytest.mark.slow
+def test_bodies_and_properties_are_safe_and_line_up(odd_messages, size):
+    store, sent = odd_messages
+
+    async def steps(console):
+        for queue, offset, message_id in sent:
+            for place in (
+                Place("message", ("orders", queue, offset)),
+                Place("messages", ("orders",)),
+                Place("life", (message_id,)),
+                Place("search", ("orders",)),
+            ):
+                console.app.go(place)
+                await console.read()
+                check_screen(console)
+                await console.press("v")
+                check_screen(console)
+                await console.press("v", "W")
+                check_screen(console)
+                await console.press("G")
+                check_screen(console)
+        console.app.go(Place("message", ("orders", *sent[0][:2])))
+        await console.read()
+        assert "\\U0001f1ea" in console.text(), "a half of a flag is escaped, as in a list"
+
+    drive(store, steps, "topics", size=size)
+
+
+def test_a_text_that_is_not_made_safe_is_so_when_it_is_painted():
+    for text in SPECIAL:
+        painted = Painter(Theme("dark", color=True)).frame([[Span(text)]], 400)
+        shown = FRAME.sub("", painted)
+        assert safe(shown) == shown, ascii(shown)
 
 
 @pytest.mark.slow
