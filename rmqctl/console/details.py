@@ -101,7 +101,7 @@ class DetailPane(Pane):
         if titled:
             mark = ">" if active else RULE
             name = self.spec.title if row is None else _title(row)
-            title = text_line(f"{mark}{RULE} {name}  {self.count_text()} ", Role.HEAD)
+            title = text_line(f"{mark}{RULE} {name}  {self.said_of_rows()} ", Role.HEAD)
             found.insert(0, [*title, Span(RULE * max(0, width - width_of(title)), Role.DIM)])
         found += [text_line("")] * (height - len(found))
         return [cut_line(line, width) for line in found[:height]]

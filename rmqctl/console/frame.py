@@ -12,6 +12,7 @@ from .keys import keys_of
 from .notes import rule
 from .overlay import Overlay
 from .shapes import RULE
+from .target import with_zone
 
 if TYPE_CHECKING:
     from rmqctl.console.program.app import ConsoleApp
@@ -37,15 +38,22 @@ def first_line(app: "ConsoleApp", width: int) -> Line:
 
 
 def _where(app: "ConsoleApp", width: int) -> Line:
-    """The place, the count and the looks. The count is never cut: that would be another count."""
+    """The place, the count, the looks, and the age of rows that are older than these leave them.
+
+    The count is never cut: that would be another count.
+    """
     title = text_line(f" {app.spec.title(app.place)}", Role.TITLE)
     count = text_line(f"   {app.pane.count_text()}")
     state = "paused" if app.paused else f"every {app.every:g} s"
+    old = app.pane.age_text()
+    if old:
+        state += f", rows {old}"
     short = f"  {state} "
     looks = (f"  {state}   look took {app.pane.took_ms:>3} ms ", short)
     room = width - width_of(count)
     fits = [text for text in looks if width_of(title) + len(text) <= room]
-    age = fits[0] if fits else short if app.paused or room - len(short) >= _LEAST_TITLE else ""
+    kept = app.paused or old or room - len(short) >= _LEAST_TITLE
+    age = fits[0] if fits else short if kept else ""
     room -= len(age)
     if width_of(title) > room:
         title = [Span(fitted(title[0].text, room, Fit.MIDDLE), Role.TITLE)]
@@ -55,7 +63,8 @@ def _where(app: "ConsoleApp", width: int) -> Line:
 def foot(app: "ConsoleApp", width: int) -> list[Line]:
     """The lines below the panes: the command, and keys."""
     line = cut_line([Span(RULE * width, Role.DIM)], width)
-    command = text_line(f" = {app.desk.command or app.pane.command()}", Role.TEXT)
+    shown = with_zone(app.desk.command or app.pane.command(), app.cli)
+    command = text_line(f" = {shown}", Role.TEXT)
     keys: Line = [Span(" ")]
     if app.prompt is not None:
         keys = app.prompt.line()

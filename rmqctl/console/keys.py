@@ -162,7 +162,7 @@ WORDS: Final = (
     Word("explain", "TERM", "the meaning of a word"),
     Word("export", "[FORMAT] FILE", "write the rows; export! replaces a file"),
     Word("picture", "FILE", "write a picture of the screen (SVG); picture! replaces a file"),
-    Word("ctx", "NAME", "show the store of a context, or of another -S"),
+    Word("ctx", "NAME", "show the store of a context, of another -S, or the first one"),
     Word("write", "NAME", "turn changes on; NAME is that of the store's folder"),
     Word("readonly", "", "turn changes off"),
     Word("q", "", "quit"),

@@ -21,12 +21,16 @@ _MOST_A_CELL: Final = 8
 """Characters of a sentence that are looked at for each cell: some take no cell."""
 
 
+def age_of(as_of: int) -> str:
+    """How old rows are, in whole seconds."""
+    return f"{format_duration(max(0, now_ms() - as_of) // 1000 * 1000)} old"
+
+
 def problem_lines(error: str, as_of: int | None, width: int, most: int = _MOST_LINES) -> list[Line]:
     """Why a look failed, and how old the rows are that the look before has left."""
     age = ""
     if as_of is not None:
-        seconds = max(0, now_ms() - as_of) // 1000 * 1000
-        age = f"these rows are {format_duration(seconds)} old: "
+        age = f"these rows are {age_of(as_of)}: "
     text = f"! {age}{error}"[: width * most * _MOST_A_CELL]  # it is drawn again and again
     found = wrapped(escape_controls(text), width)
     if len(found) > most:

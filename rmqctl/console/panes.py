@@ -10,10 +10,11 @@ from rmqctl.output.fields import fields_of
 from rmqctl.output.shaping import chosen_fields, predicate_of, sort_keys
 from rmqctl.output.view import Format, View
 from rmqctl.parse.durations import format_size
+from storage.clock import now_ms
 
 from .drawing import Line, Role, Span, cut_line, spread, text_line, width_of, with_role
 from .looks.look import Look, Place, Progress
-from .notes import note_lines, problem_lines
+from .notes import age_of, note_lines, problem_lines
 from .reading import Batch
 from .shapes import RULE
 from .tables import UNKNOWN, Arranged, Filter, RowTable, shape_options, view_of
@@ -22,6 +23,8 @@ _MANY = 1_000
 """Rows that are arranged by the thread that reads them."""
 STOPPED: Final = "stopped (^r: again)"
 """The state of a walk that has not come to its end."""
+_LEAST_AGE_MS = 1_000
+"""Rows that are younger are not called old, however often they are read."""
 _MARGIN = 2
 """Cells at the left, for the cursor and marks."""
 
@@ -81,6 +84,8 @@ class Pane:
         self.top = 0
         self.height = 1
         self.as_of: int | None = None
+        self.every_ms = 0
+        """The time between two looks; the app sets it."""
         self.took_ms = 0
         self.loading = True
         self.empty = False
@@ -345,6 +350,25 @@ class Pane:
             text += f"   filter: {'not ' if wanted.excludes else ''}{wanted.text}"
         return text
 
+    def age_text(self) -> str:
+        """How old the rows are, where no look has read them anew; else nothing.
+
+        The age of rows of a look that failed stands above them.
+        """
+        look = self.look
+        if self.as_of is None or self.empty or self.error is not None or look.endless:
+            return ""
+        if look.walk and self.loading:
+            return ""
+        least = self.every_ms * (1 if look.walk else 2)  # a look takes some time, too
+        if now_ms() - self.as_of < max(least, _LEAST_AGE_MS):
+            return ""
+        return age_of(self.as_of) + (" (^r: again)" if look.walk and not self.stopped else "")
+
+    def said_of_rows(self) -> str:
+        """The count of the rows and their age, for the line above them."""
+        return "   ".join(filter(None, (self.count_text(), self.age_text())))
+
     def part_text(self) -> str:
         """Of what the rows are a part, if they are not whole."""
         if self.error is not None:
@@ -399,7 +423,7 @@ class Pane:
         """The lines above the headings: title, why the look failed, and notices."""
         found: list[Line] = []
         if titled:
-            title = text_line(f"{RULE * 2} {self.spec.title}  {self.count_text()} ", Role.HEAD)
+            title = text_line(f"{RULE * 2} {self.spec.title}  {self.said_of_rows()} ", Role.HEAD)
             rule = RULE * max(0, width - width_of(title))
             found.append(cut_line([*title, Span(rule, Role.DIM)], width))
         return [*found, *self.said(width)]

@@ -157,7 +157,7 @@ class DrawnPane(PartsPane):
 
     def title(self, width: int) -> Line:
         """The line above; without a title there is none."""
-        more = self.count_text()
+        more = self.said_of_rows()
         return text_line(f"{RULE * 2} {self.spec.title}{'  ' + more if more else ''} ", Role.HEAD)
 
     def lines(self, width: int, height: int, *, active: bool, titled: bool) -> list[Line]:

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 
 def cli_of(cli: Cli, name: str) -> Cli:
-    """The call with the store of a context, or with one of the folders that it names.
+    """The call with the store of a context, with one of the folders that it names, or as it is.
 
-    NotFound for any other name.
+    ``cli`` is the call that began the console: its folders stay in reach. NotFound for a name that
+    is none of these.
     """
     found = Cli(cli.environ)
     given = {key: value for key, value in cli.given.items() if key not in ("store", "context")}
@@ -27,8 +28,12 @@ def cli_of(cli: Cli, name: str) -> Cli:
             found.given = {**given, "store": [*(f for f in folders if f != folder), folder]}
             return found
     names = [row.context for row in context_rows(cli.settings, None)]
+    first = cli.store.path
     if name not in names:
-        known = ", ".join([*names, *folders]) or "none"
+        if not folders and name in (str(first), first.name):
+            found.given = dict(cli.given)
+            return found
+        known = ", ".join([*names, *(folders or [str(first)])])
         raise NotFound(f"there is no context and no --store {name!r}; known: {known}")
     found.given = {**given, "context": name}
     return found
@@ -38,7 +43,7 @@ def switch(app: "ConsoleApp", name: str) -> None:
     """Show another store, read only. Refused while a change is shown."""
     if app.desk.sheet is not None:
         raise Refused("a change is shown; leave it first")
-    cli = cli_of(app.cli, name)
+    cli = cli_of(app.first_cli, name)
     path = cli.store.path
     app.reader.forget()
     reader = app.readers.get(path)

@@ -1,4 +1,4 @@
-"""The store of a command that the console shows: a copied command acts on the same one."""
+"""The store and the zone of a command that the console shows: a copied one has the same."""
 
 import shlex
 from typing import TYPE_CHECKING
@@ -21,5 +21,20 @@ def with_target(command: str, cli: "Cli") -> str:
         words += ["-S", str(expanded(folders[-1]).absolute())]
     elif (context := cli.given.get("context")) is not None:
         words += ["--context", str(context)]
+    return _with_first(command, [*words, *_zone_words(cli)])
+
+
+def with_zone(command: str, cli: "Cli") -> str:
+    """The command with ``--tz``, if the console was given it: times without a zone mean others
+    else."""
+    return _with_first(command, _zone_words(cli))
+
+
+def _zone_words(cli: "Cli") -> list[str]:
+    zone = cli.given.get("tz")
+    return [] if zone is None else ["--tz", str(zone)]
+
+
+def _with_first(command: str, words: list[str]) -> str:
     program, _, rest = command.partition(" ")
     return shlex.join([program, *words]) + f" {rest}"

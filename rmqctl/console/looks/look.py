@@ -83,6 +83,8 @@ class Look(NamedTuple):
 
     ``read`` of a walk may yield None while it has no row, so that what came is shown.
     """
+    endless: bool = False
+    """Whether a walk goes on until it is stopped."""
     of_store: bool = True
     """Whether it needs the store."""
 

@@ -198,6 +198,7 @@ FOLLOW: Final = Look(
     ("queue_id", "queue_offset"),
     opens=place_of,
     walk=True,
+    endless=True,
 )
 SEARCH: Final = Look(
     "search",

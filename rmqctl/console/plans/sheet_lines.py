@@ -18,11 +18,13 @@ _LEAST_ROWS: Final = 5
 """Lines that are kept for the rows, with their headings."""
 
 
-def sheet_screen(sheet: Sheet, top: Line, width: int, height: int, notice: str) -> list[Line]:
-    """All lines of the screen of a change; ``top`` is the first one."""
+def sheet_screen(
+    sheet: Sheet, top: Line, width: int, height: int, notice: str, shown: str
+) -> list[Line]:
+    """All lines of the screen of a change; ``top`` is the first one, ``shown`` its command."""
     rule: Line = [Span(RULE * width, Role.DIM)]
     head = [top, head_line(sheet, width), rule]
-    command = text_line(f" = {sheet.command()}", Role.TEXT)
+    command = text_line(f" = {shown}", Role.TEXT)
     keys = notice_lines(notice, width) if notice else [cut_line(key_line(sheet), width)]
     foot = [rule, cut_line(command, width), *keys]
     return [*head, *body_lines(sheet, width, height - len(head) - len(foot)), *foot]

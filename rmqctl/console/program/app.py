@@ -29,7 +29,7 @@ from rmqctl.console.prompt import Asks, Prompt
 from rmqctl.console.reading import Asked, Batch, Reader
 from rmqctl.console.screens.table import spec_of
 from rmqctl.console.tables import Filter
-from rmqctl.console.target import with_target
+from rmqctl.console.target import with_target, with_zone
 from rmqctl.console.terminal import LEAST_HEIGHT, LEAST_WIDTH
 from rmqctl.console.themes import Theme
 from rmqctl.errors import CliError
@@ -66,7 +66,8 @@ class ConsoleApp(App[int], inherit_bindings=False):
 
     def __init__(self, cli: "Cli", place: Place, every: float, theme: Theme) -> None:
         super().__init__(ansi_color=True)
-        self.cli = cli
+        self.cli = self.first_cli = cli
+        """The call with the store that is shown, and the one that began the console."""
         self.every = every
         self.theme_of_lines = theme
         self.canvas = Canvas()
@@ -254,10 +255,12 @@ class ConsoleApp(App[int], inherit_bindings=False):
 
     def look(self) -> bool:
         """Read what the panes show anew, unless that has been asked for and has not begun; whether
-        anything is read."""
-        if self.paused or self.reader.busy:
+        anything is read. While the console is paused, only what has never been read is."""
+        if self.reader.busy:
             return False  # a slow look skips the next
         wanted = [self.panes[n] for n in sorted(self.seen())]
+        if self.paused:
+            wanted = [pane for pane in wanted if not pane.number]
         wanted = [pane for pane in wanted if pane.lost or not (pane.look.walk and pane.number)]
         for pane in wanted:
             self._read(pane)
@@ -330,6 +333,8 @@ class ConsoleApp(App[int], inherit_bindings=False):
             for pane in self.panes:
                 if pane.takes(batch):
                     pane.take(batch)
+            if self.paused and batch.asked.look.endless and self.walker is not None:
+                self.walker.hold(held=True)
             self.draw()
         except Exception as error:  # noqa: BLE001 - else it would be raised in the reader's thread
             self._handle_exception(error)
@@ -361,7 +366,10 @@ class ConsoleApp(App[int], inherit_bindings=False):
             from rmqctl.console.plans.sheet_lines import sheet_screen
 
             top = frame.head(self, width)[0]
-            return sheet_screen(self.desk.sheet, top, width, height, self.notice)
+            shown = with_zone(self.desk.sheet.command(), self.cli)
+            return sheet_screen(self.desk.sheet, top, width, height, self.notice, shown)
+        for pane in self.panes:
+            pane.every_ms = round(self.every * 1000)
         head = frame.head(self, width)
         foot = frame.foot(self, width)
         room = height - len(head) - len(foot)

@@ -65,3 +65,44 @@ def test_a_second_store_is_in_reach(two):
         await console.until(f"store {store}, read only")
 
     drive(store, steps, "groups", size=(140, 40))
+
+
+@pytest.mark.slow
+def test_the_first_stores_stay_in_reach_after_a_context(two):
+    store, other = two
+
+    async def steps(console):
+        console.app.cli.given["store"] = [str(other), str(store)]
+        await console.read()
+        for name, path in (
+            ("there", other),
+            (store.name, store),
+            ("here", store),
+            ("other", other),
+        ):
+            await console.type(f":ctx {name}")
+            await console.press("enter")
+            await console.until(f"store {path}, read only")
+
+    drive(store, steps, "groups", size=(140, 40))
+
+
+@pytest.mark.slow
+def test_a_store_that_no_option_names_stays_in_reach(two, monkeypatch):
+    store, other = two
+    monkeypatch.setenv("RMQCTL_STORE", str(store))
+
+    async def steps(console):
+        del console.app.first_cli.given["store"]
+        await console.read()
+        await console.type(":ctx there")
+        await console.press("enter")
+        await console.until(f"store {other}, read only")
+        await console.type(":ctx nowhere")
+        await console.press("enter")
+        assert f"known: here, there, {store}" in console.words()
+        await console.type(f":ctx {store.name}")
+        await console.press("enter")
+        await console.until(f"store {store}, read only")
+
+    drive(store, steps, "groups", size=(140, 40))

@@ -86,3 +86,28 @@ def test_a_malformed_setting_is_said(stocked, monkeypatch):
         assert "console_copy: 'nowhere' is not one of auto, terminal, file" in console.text()
 
     drive(stocked, steps, "topics", size=(120, 24))
+
+
+def test_a_command_has_the_zone_that_the_console_was_given(stocked, monkeypatch):
+    copied = []
+
+    async def steps(console):
+        monkeypatch.setattr(console.app, "copy", copied.append)
+        await console.read()
+        assert "= rmqctl --tz Asia/Tokyo topic list" in console.text()
+        await console.press("Y")
+        console.app.desk.writes = True
+        await console.type(":snapshot")
+        await console.press("enter")
+        assert "= rmqctl --tz Asia/Tokyo store snapshot" in console.text()
+
+    drive(stocked, steps, "topics", tz="Asia/Tokyo", size=(160, 24))
+    assert copied == [f"rmqctl -S {stocked} --tz Asia/Tokyo topic list"]
+
+
+def test_a_command_has_no_zone_that_the_console_was_not_given(stocked):
+    async def steps(console):
+        await console.read()
+        assert "= rmqctl topic list" in console.text()
+
+    drive(stocked, steps, "topics")
