@@ -24,8 +24,11 @@ class Box(NamedTuple):
     """The number of each pane, and its width."""
 
 
-def boxes(specs: Sequence[PaneSpec], width: int, room: int) -> list[Box]:
-    """The boxes from top to bottom; they take exactly the room. A pane without room is left out."""
+def boxes(specs: Sequence[PaneSpec], width: int, room: int, kept: int = 0) -> list[Box]:
+    """The boxes from top to bottom; they take exactly the room.
+
+    A pane without room is left out, the last ones first, but never the one that is ``kept``.
+    """
     groups: list[list[int]] = []
     if room >= _TALL:
         specs = [spec._replace(height=spec.tall or spec.height) for spec in specs]
@@ -37,7 +40,7 @@ def boxes(specs: Sequence[PaneSpec], width: int, room: int) -> list[Box]:
         else:
             groups.append([n])
     while len(groups) > 1 and sum(_least(specs[group[0]]) for group in groups) > room:
-        groups.pop()
+        groups.remove([group for group in groups if kept not in group][-1])
     left = room - sum(specs[group[0]].height for group in groups)
     shares = sum(specs[group[0]].share for group in groups if not specs[group[0]].height) or 1
     found = []

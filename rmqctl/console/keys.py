@@ -50,7 +50,7 @@ KEYS: Final = (
     Key(("colon",), "go_to", ":", "go to a screen, or set something"),
     Key(("slash",), "find", "/", "show rows with a text; /!TEXT: without it"),
     Key(("tilde",), "find_fuzzy", "~", "show rows with these letters in this order"),
-    Key(("s",), "sort", "s", "sort by the next column; S: the other way"),
+    Key(("s",), "sort", "s", "sort by the next column; again: the other way"),
     Key(("S",), "reverse", "S", "sort the other way"),
     Key(("c",), "columns", "c", "choose and order the columns", (), "program.shaping"),
     Key(("w",), "wide", "w", "all columns, or the usual ones"),
@@ -58,7 +58,12 @@ KEYS: Final = (
     Key(("asterisk",), "mark_all", "*", "mark all rows that are shown, or none"),
     Key(("p",), "pause", "p", "pause, or go on"),
     Key(("ctrl+r",), "look_now", "^r", "look now; what was stopped begins again"),
-    Key(("y",), "copy_cell", "y", "copy the row's name"),
+    Key(
+        ("y",),
+        "copy_cell",
+        "y",
+        "copy the cell that was clicked or is sorted by, or the row's name",
+    ),
     Key(("Y",), "copy_command", "Y", "copy the command"),
     Key(("r",), "reset", "r", "reset offsets...", ("groups", "group"), changes=True),
     Key(

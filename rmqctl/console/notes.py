@@ -61,7 +61,10 @@ def rule(app: "ConsoleApp", width: int) -> Line:
     """The line below the title, with the notices that no pane shows."""
     notices = all_notices(app, said=False)
     if not notices:
-        return [Span(RULE * width, Role.DIM)]
+        left_out = ", ".join(app.without_room())
+        text = text_line(f" no room for {left_out} ", Role.DIM) if left_out else []
+        line = [Span(RULE * 2, Role.DIM), *text]
+        return cut_line([*line, Span(RULE * max(0, width - width_of(line)), Role.DIM)], width)
     many = f"{len(notices):,} notes (? shows all)" if len(notices) > 1 else "note (? shows it)"
-    line: Line = [Span(RULE * 2, Role.DIM), *text_line(f" {many}: {notices[0]} ", Role.WARN)]
+    line = [Span(RULE * 2, Role.DIM), *text_line(f" {many}: {notices[0]} ", Role.WARN)]
     return cut_line([*line, Span(RULE * max(0, width - width_of(line)), Role.DIM)], width)

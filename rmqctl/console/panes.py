@@ -81,6 +81,10 @@ class Pane:
         """Whether the cursor was moved: until then it is on the first row, whichever that is."""
         self._sought: tuple[Any, ...] | None = None
         """The key of the row that the cursor was on, until it comes again."""
+        self.column: str | None = None
+        """The column that was clicked; until the cursor moves."""
+        self._above = -1
+        """Lines of the pane above its rows, when it was drawn last; -1: it has none."""
         self.top = 0
         self.height = 1
         self.as_of: int | None = None
@@ -248,6 +252,7 @@ class Pane:
 
     def move(self, by: int) -> None:
         """Move the cursor by so many rows, within the rows that there are."""
+        self.column = None if by else self.column
         if by:
             self._is_placed, self._sought = True, None
         self.cursor = max(0, min(self.cursor + by, len(self.table.shown) - 1))
@@ -272,11 +277,43 @@ class Pane:
         self._reshape(self.table.view._replace(sort=(f"-{name}" if descending else name,)))
 
     def next_sort(self) -> None:
-        """Sort by the column after the present one."""
-        names = [field.name for field in self.table.fields if not field.wide or self.wide]
-        now = self.table.view.sort[0].lstrip("+-") if self.table.view.sort else None
-        place = names.index(now) + 1 if now in names else 0
-        self.sort_by(names[place % len(names)], descending=False)
+        """Sort the other way; from the largest first, by the next column that is shown."""
+        left_out = self.table.left_out()
+        names = [name for name in self.table.columns() if name not in left_out]
+        now = self.table.view.sort[0] if self.table.view.sort else ""
+        place = names.index(name) if (name := now.lstrip("+-")) in names else -1
+        if place >= 0 and not now.startswith("-"):
+            self.sort_by(name, descending=True)
+        elif names:
+            self.sort_by(names[(place + 1) % len(names)], descending=False)
+
+    def cell_text(self) -> str | None:
+        """What is copied of the row under the cursor: the cell that was clicked, or of the column
+        that was chosen to sort by, else what names the row. None without one."""
+        row = self.row()
+        if row is None:
+            return None
+        sort = self.table.view.sort
+        chosen = sort[0].lstrip("+-") if sort and sort != self.look.sort else None
+        column = self.column or chosen
+        if column in self.table.columns():
+            return self.table.exact_cell(self.cursor, column)
+        named = [getattr(row, name) for name in self.look.named or self.look.key[:1]]
+        known = [value for value in named if value is not None]
+        return str(known[0]) if known else None
+
+    def click(self, line: int, cell: int) -> bool:
+        """Move the cursor to the row, and its cell, that a line of the pane shows; whether the
+        cursor was on it before."""
+        place = self.top + line - self._above
+        if self._above < 0 or not self._above <= line < self._above + self.height:
+            return False
+        if place >= len(self.table.shown):
+            return False
+        before = self.cursor
+        self.move(place - before)
+        self.column = self.table.column_at(cell - _MARGIN)
+        return place == before
 
     def reverse(self) -> None:
         """Sort the other way."""
@@ -407,6 +444,7 @@ class Pane:
             self.top = self.cursor - room + 1
         self.table.layout(width - _MARGIN, self.top, room)
         found.append([Span("  "), *self.table.header()])
+        self._above = len(found)
         for place in range(self.top, min(self.top + room, len(self.table.shown))):
             line = self.table.line(place)
             marked = self.table.key_of(self.table.shown[place]) in self.table.marked

@@ -289,6 +289,22 @@ class RowTable:
         """The names of the columns, those for which there is no room, too."""
         return [self.fields[i].name for i in self._chosen]
 
+    def exact_cell(self, place: int, column: str) -> str:
+        """A cell of a shown row: a text as it is, anything else as it is shown."""
+        n = self.columns().index(column)
+        value = self.shown[place][self._chosen[n]]
+        return value if isinstance(value, str) else self.cells(place)[n]
+
+    def column_at(self, cell: int) -> str | None:
+        """The name of the column at a cell of a line; None beside the columns."""
+        end = 0
+        for name, width in zip(self.columns(), self._widths, strict=False):
+            if width is not None:
+                end += width + GAP
+                if 0 <= cell < end:
+                    return name
+        return None
+
     def titles(self) -> list[str]:
         """The headings of the columns."""
         fields = [self.fields[i] for i in self._chosen]

@@ -161,6 +161,7 @@ LETTERS: Final = Look(
     _browse_words,
     ("queue_offset",),
     opens_at=lambda row, place: letter_of(place)(row),
+    named=("msg_id",),
 )
 LETTER: Final = Look(
     "letter",
@@ -168,6 +169,7 @@ LETTER: Final = Look(
     _letter,
     lambda place: ("dlq", "show", *place.names),
     ("queue_id", "queue_offset"),
+    named=("msg_id",),
 )
 ATTEMPTS: Final = Look(
     "attempts",
@@ -176,4 +178,5 @@ ATTEMPTS: Final = Look(
     lambda place: ("retry", "show", *place.names),
     ("at_timestamp", "what", "topic", "queue_id", "queue_offset"),
     opens=lambda row: None if row.queue_offset is None else place_of(row),
+    named=("what",),
 )

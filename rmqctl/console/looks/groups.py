@@ -60,6 +60,7 @@ QUEUES: Final = Look(
     ("group", "topic", "queue_id"),
     ("-lag",),
     opens=_messages,
+    named=("queue_id",),
 )
 MEMBERS: Final = Look(
     "members",

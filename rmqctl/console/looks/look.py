@@ -83,6 +83,8 @@ class Look(NamedTuple):
 
     ``read`` of a walk may yield None while it has no row, so that what came is shown.
     """
+    named: tuple[str, ...] = ()
+    """The fields that name a row, the first of them that it has; none: the first of ``key``."""
     endless: bool = False
     """Whether a walk goes on until it is stopped."""
     of_store: bool = True

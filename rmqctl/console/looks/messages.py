@@ -236,6 +236,7 @@ LIST: Final = Look(
     _list_words,
     ("queue_id", "queue_offset"),
     opens=place_of,
+    named=("msg_id",),
 )
 ONE: Final = Look(
     "message",
@@ -243,6 +244,7 @@ ONE: Final = Look(
     _one,
     _one_words,
     ("topic", "queue_id", "queue_offset"),
+    named=("msg_id",),
 )
 LIFE: Final = Look(
     "life",
@@ -251,6 +253,7 @@ LIFE: Final = Look(
     lambda place: ("message", "life", place.name),
     ("event", "group", "topic", "queue_id", "queue_offset", "msg_id"),
     opens=place_of,
+    named=("msg_id",),
 )
 TRACE: Final = Look(
     "trace",
@@ -258,4 +261,5 @@ TRACE: Final = Look(
     _trace,
     lambda place: ("message", "trace", place.name),
     ("at_timestamp", "trace_type", "group", "client_host", "request_id"),
+    named=("msg_id",),
 )

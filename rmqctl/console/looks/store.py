@@ -85,6 +85,7 @@ DISK: Final = Look(
     ("-disk_bytes",),
     walk=True,
     opens=lambda row: None if row.topic is None else Place("topic", (row.topic,)),
+    named=("topic", "kind"),
 )
 FINDINGS: Final = Look(
     "findings",

@@ -73,4 +73,5 @@ QUEUES: Final = Look(
     lambda place: ("topic", "queues", place.name),
     ("broker", "queue_id"),
     opens=lambda row: Place("messages", (row.topic, str(row.queue_id))),
+    named=("queue_id",),
 )

@@ -199,6 +199,7 @@ FOLLOW: Final = Look(
     opens=place_of,
     walk=True,
     endless=True,
+    named=("msg_id",),
 )
 SEARCH: Final = Look(
     "search",
@@ -208,4 +209,5 @@ SEARCH: Final = Look(
     ("topic", "queue_id", "queue_offset"),
     opens=place_of,
     walk=True,
+    named=("msg_id",),
 )

@@ -60,20 +60,15 @@ def do_open(app: "ConsoleApp") -> None:
 
 
 def do_back(app: "ConsoleApp") -> None:
-    """Close the help, drop the filter, go back to the row that led here, or go up."""
+    """Close the help, drop the filter, or go back one screen: the one before, else the parent."""
     if app.helping:
         app.helping = 0
     elif app.pane.table.filter:
         app.pane.set_filter(Filter())
-    elif app.at in app.opened:
+    elif app.at > 0:
         do_history_back(app)
     elif (parent := TABLE[app.place.screen].parent) is not None:
-        if app.at > 0 and app.places[app.at - 1].screen == parent:
-            app.back_to(app.at - 1)
-        else:
-            app.go(Place(parent, app.place.names[: len(TABLE[parent].names)]))
-    elif TABLE[app.place.screen].names:
-        do_history_back(app)
+        app.go_above(Place(parent, app.place.names[: len(TABLE[parent].names)]))
 
 
 def do_last_place(app: "ConsoleApp") -> None:
@@ -148,7 +143,7 @@ def do_find_fuzzy(app: "ConsoleApp") -> None:
 
 
 def do_sort(app: "ConsoleApp") -> None:
-    """Sort by the next column."""
+    """Sort by the next column, or the other way."""
     app.pane.next_sort()
 
 
@@ -193,10 +188,12 @@ def do_look_now(app: "ConsoleApp") -> None:
 
 
 def do_copy_cell(app: "ConsoleApp") -> None:
-    """Copy the row's name."""
-    key = app.pane.cursor_key()
-    if key:
-        app.copy(str(key[0]))
+    """Copy the cell under the cursor, or the row's name."""
+    text = app.pane.cell_text()
+    if text is None:
+        app.notice = "there is no row under the cursor"
+    else:
+        app.copy(text)
 
 
 def do_copy_command(app: "ConsoleApp") -> None:

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from textual.app import App, ComposeResult
-from textual.events import Key as KeyEvent, MouseScrollDown, MouseScrollUp, Paste, Resize
+from textual.events import Key as KeyEvent, MouseDown, MouseScrollDown, MouseScrollUp, Paste, Resize
 from textual.strip import Strip
 from textual.timer import Timer
 from textual.widget import Widget
 
 from rmqctl.console import frame
-from rmqctl.console.boxes import beside, boxes
+from rmqctl.console.boxes import Box, beside, boxes
 from rmqctl.console.drawing import Line, cut_line, text_line
 from rmqctl.console.driver import ConsoleDriver
 from rmqctl.console.helping import help_lines
@@ -23,7 +23,7 @@ from rmqctl.console.looks.look import Place
 from rmqctl.console.overlay import ListOver, Overlay
 from rmqctl.console.panes import Pane, unfit
 from rmqctl.console.plans.desk import CHANGING, Desk
-from rmqctl.console.program import typed
+from rmqctl.console.program import mouse, typed
 from rmqctl.console.program.skeleton import skeleton
 from rmqctl.console.prompt import Asks, Prompt
 from rmqctl.console.reading import Asked, Batch, Reader
@@ -80,6 +80,10 @@ class ConsoleApp(App[int], inherit_bindings=False):
         """The numbers of the places to which a row of the place before led."""
         self.panes: list[Pane] = []
         self.active = 0
+        self.boxes: list[Box] = []
+        """Where the panes stood when they were drawn last."""
+        self.clicked: tuple[Pane, int] | None = None
+        """The pane and the row of the click before."""
         self.paused = False
         self.everything = False
         """Whether rows of the system are shown, too."""
@@ -219,6 +223,12 @@ class ConsoleApp(App[int], inherit_bindings=False):
         self.at = at
         self._enter(self._left.get(self.place))
 
+    def go_above(self, place: Place) -> None:
+        """Show a place, as if the one that is shown had been entered from it."""
+        self._leave()
+        self.places = [*self.places[: self.at], place, *self.places[self.at :]]
+        self._enter()
+
     def _enter(self, panes: list[Pane] | None = None) -> None:
         place = self.places[self.at]
         self.spec = spec_of(place.screen)
@@ -228,7 +238,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
         for pane in self.panes:
             pane.session = self.session
         self.active = self.spec.start
-        self.notice = ""
+        self.notice, self.clicked = "", None
         self.reader.forget()
         if self.walker is not None:
             self.walker.forget()
@@ -290,8 +300,18 @@ class ConsoleApp(App[int], inherit_bindings=False):
     def seen(self) -> set[int]:
         """The numbers of the panes that the screen has room for."""
         room = max(1, self.size.height - _AROUND)
-        found = boxes([pane.spec for pane in self.panes], self.size.width, room)
+        specs = [pane.spec for pane in self.panes]
+        found = boxes(specs, self.size.width, room, self.spec.start)
         return {n for box in found for n, _ in box.panes}
+
+    def without_room(self) -> list[str]:
+        """The titles of the panes that a higher screen of this width would show."""
+        seen = self.seen()
+        return [
+            pane.spec.title
+            for n, pane in enumerate(self.panes)
+            if n not in seen and not pane.spec.room and pane.spec.title
+        ]
 
     def _follow(self) -> None:
         """Show in the panes that follow the cursor of another one what it is on."""
@@ -342,7 +362,9 @@ class ConsoleApp(App[int], inherit_bindings=False):
     # Drawing
 
     def draw(self) -> None:
-        """Draw the screen as it is now."""
+        """Draw the screen as it is now. A pane that is not shown does not have the cursor."""
+        if self.panes and self.active not in self.seen():
+            self.active = self.spec.start
         self._follow()
         lines = self.frame_lines()
         if self.terminal is not None:
@@ -380,7 +402,8 @@ class ConsoleApp(App[int], inherit_bindings=False):
 
     def _body(self, width: int, room: int) -> list[Line]:
         found: list[Line] = []
-        for box in boxes([pane.spec for pane in self.panes], width, room):
+        self.boxes = boxes([pane.spec for pane in self.panes], width, room, self.spec.start)
+        for box in self.boxes:
             parts = [
                 self.panes[n].lines(
                     wide, box.height, active=n == self.active, titled=len(self.panes) > 1
@@ -444,6 +467,12 @@ class ConsoleApp(App[int], inherit_bindings=False):
             getattr(module, f"do_{key.action}")(self)
         except CliError as error:
             self.notice = str(error)
+
+    def on_mouse_down(self, event: MouseDown) -> None:
+        """Move the cursor to the row."""
+        if event.button == 1:
+            mouse.click(self, event.screen_x, event.screen_y)
+            self.draw()
 
     def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
         """Move down."""

@@ -182,6 +182,7 @@ ATTENTION: Final = Look(
     lambda place: ("lag", "show"),
     ("state", "group", "topic", "what"),
     opens=_opens,
+    named=("group", "topic", "what"),
 )
 _SEEN: Final = (
     groups.GROUPS,
