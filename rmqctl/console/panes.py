@@ -429,7 +429,7 @@ class Pane:
             text += f"   {progress_text(self.progress)} read"
         if self.stopped:
             text += f", {STOPPED}"
-        elif self.loading and self.look.walk:
+        elif self.loading and (self.look.walk or self.progress is not None):
             text += " (x stops)"
         return text
 

@@ -13,7 +13,7 @@ from rmqctl.output.fields import fields_of
 from rmqctl.output.shaping import predicate_of
 from rmqctl.output.view import Format, View
 
-from .look import Look, Place, Source
+from .look import Look, Place, Progress, Source
 from .messages import place_of
 
 BY: Final = ("reason", "tag", "key", "hour")
@@ -36,7 +36,7 @@ def _counts(source: Source, place: Place) -> Iterator[Any]:
     wanted = (_signature(found), by_of(place))
     kept = source.memory.get("dead letters")
     if kept is None or kept[0] != wanted:
-        messages = found.messages(unhandled=True)
+        messages = _counted(found.messages(unhandled=True), found, source)
         rows = list(dead_letters.grouped(messages, by_of(place), source.zone, source.now_ms))
         kept = (wanted, rows, found.unreadable, found.bodies)
         source.memory["dead letters"] = kept
@@ -53,16 +53,45 @@ def _signature(found: dead_letters.DeadLetters) -> Any:
 
 def _letters(source: Source, place: Place) -> Iterator[Any]:
     found = dead_letters.DeadLetters(source.view, source.broker, place.name)
-    keep: Callable[[Any], bool] | None = None
-    if where := where_of(place):
-        view = View(Format.TABLE, where=where, zone=source.zone, now_ms=source.now_ms)
-        keep = predicate_of(fields_of(DeadLetterRow), view)
-    for row in found.rows(unhandled=True, now_ms=source.now_ms):
-        if keep is None or keep(row):
+    where = where_of(place)
+    wanted = (_signature(found), where)
+    kept = source.memory.get("letters")
+    if kept is None or kept[0] != wanted:
+        rows = []
+        for row in _read_letters(found, source, where):
+            rows.append(row)
             yield row
-    tell_unreadable(source.notice, found.unreadable, found.bodies)
+        kept = (wanted, rows, source.now_ms, found.unreadable, found.bodies)
+        source.memory["letters"] = kept
+    else:
+        later = source.now_ms - kept[2]
+        yield from (row._replace(age_ms=row.age_ms + later) for row in kept[1])
+    tell_unreadable(source.notice, kept[3], kept[4])
     if handled := found.marked():
         source.notice(f"not shown: {handled} of {found.depth()}, handled")
+
+
+def _read_letters(
+    found: dead_letters.DeadLetters, source: Source, where: str | None
+) -> Iterator[Any]:
+    """The rows of a condition, read now."""
+    keep: Callable[[Any], bool] | None = None
+    if where:
+        view = View(Format.TABLE, where=where, zone=source.zone, now_ms=source.now_ms)
+        keep = predicate_of(fields_of(DeadLetterRow), view)
+    for row in _counted(found.rows(unhandled=True, now_ms=source.now_ms), found, source):
+        if keep is None or keep(row):
+            yield row
+
+
+def _counted(
+    letters: Iterable[Any], found: dead_letters.DeadLetters, source: Source
+) -> Iterator[Any]:
+    """The letters as they come; the look says how many of all it has read, and can be ended."""
+    total = found.depth() - found.marked()
+    for count, letter in enumerate(letters):
+        source.advance(Progress(count, total, "letters"))
+        yield letter
 
 
 def where_of(place: Place) -> str | None:

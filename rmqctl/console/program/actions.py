@@ -116,10 +116,11 @@ def do_agenda_by(app: "ConsoleApp") -> None:
 
 
 def do_stop(app: "ConsoleApp") -> None:
-    """Stop the walks of the screen."""
+    """Stop what is read of the screen: its walks, and the looks that are not complete."""
     for pane in app.panes:
-        if pane.walks and app.walker is not None:
-            app.walker.stop_look(pane.number)
+        reader = app.walker if pane.look.walk else app.reader
+        if pane.loading and pane.number and reader is not None:
+            reader.stop_look(pane.number)
 
 
 def do_check(app: "ConsoleApp") -> None:
@@ -183,6 +184,7 @@ def do_look_now(app: "ConsoleApp") -> None:
     for pane in app.panes:
         if pane.look.walk and not pane.walks:
             pane.begin_again()
+        pane.stopped = False
     app.look()
     app.paused = paused
 

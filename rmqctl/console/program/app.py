@@ -272,6 +272,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
         if self.paused:
             wanted = [pane for pane in wanted if not pane.number]
         wanted = [pane for pane in wanted if pane.lost or not (pane.look.walk and pane.number)]
+        wanted = [pane for pane in wanted if not pane.stopped]
         for pane in wanted:
             self._read(pane)
         return any(not pane.empty for pane in wanted)

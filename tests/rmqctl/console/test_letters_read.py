@@ -1,0 +1,68 @@
+"""Dead letters are read once while none moves; the look says how far it is, and can be stopped."""
+
+import threading
+
+import pytest
+
+from broker.embedded.broker import EmbeddedBroker
+from rmqctl.console.looks.dead_letters import LETTERS, REASONS
+from rmqctl.console.looks.look import Place, Source
+from storage.clock import now_ms
+from tests.support.console import drive, json_rows
+from tests.support.rich_store import GROUP, make_rich_store
+
+
+@pytest.fixture(scope="module")
+def rich(tmp_path_factory):
+    """A store with dead letters."""
+    return make_rich_store(tmp_path_factory.mktemp("rich") / "s", now_ms() - 600_000).root
+
+
+@pytest.mark.parametrize("look", [LETTERS, REASONS])
+def test_letters_are_not_read_again_while_none_moves(rich, look):
+    place = Place("dlq", (GROUP,))
+    memory, told = {}, []
+    with EmbeddedBroker.open(rich, read_only=True) as broker:
+
+        def rows(now):
+            source = Source(broker, now, told.append, memory, told.append)
+            return list(look.read(source, place))
+
+        now = now_ms()
+        first = rows(now)
+        assert [progress.unit for progress in told if hasattr(progress, "unit")]
+        assert {progress.total for progress in told if hasattr(progress, "unit")} == {
+            json_rows(rich, f"rmqctl dlq list --where 'group = {GROUP}'")[0]["unhandled"]
+        }
+        told.clear()
+        later = rows(now + 5_000)
+        assert not any(hasattr(said, "unit") for said in told), "no letter was read"
+        if look is LETTERS:
+            assert [row.age_ms - 5_000 for row in later] == [row.age_ms for row in first]
+            later = [row._replace(age_ms=row.age_ms - 5_000) for row in later]
+        assert later == first
+
+
+@pytest.mark.slow
+def test_x_stops_the_reading_of_letters(rich):
+    async def steps(console):
+        await console.read()
+        app, gate = console.app, threading.Event()
+        app.reader.call(lambda source: gate.wait(30), lambda value: None)
+        app.go(Place("dlq", (GROUP,)))
+        app.reader.hold(held=True)
+        gate.set()
+        await console.press("x")
+        await console.until("stopped (^r: again)")
+        assert "letters read" in console.text()
+        app.reader.hold(held=False)
+        number = app.pane.number
+        await console.press("j")
+        app.look()
+        assert app.pane.number == number, "what was stopped is not read again"
+        await console.press("ctrl+r")
+        await console.read()
+        assert "stopped" not in console.text()
+        assert app.pane.table.total == len(json_rows(rich, app.pane.command()))
+
+    drive(rich, steps, "groups", size=(120, 40))
