@@ -3,6 +3,7 @@
 import pytest
 
 from rmqctl.console.looks.look import Place
+from rmqctl.console.shapes import RULE
 from storage.clock import now_ms
 from tests.support.cli import run
 from tests.support.console import drive, json_rows
@@ -105,7 +106,7 @@ def test_a_click_puts_the_cursor_on_a_row_and_a_second_one_enters(stocked, monke
         assert console.app.place == Place("group", ("billing",))
         await console.read()
         lines = console.lines()
-        y = next(n for n, line in enumerate(lines) if "MEMBERS" in line and "──" in line)
+        y = next(n for n, line in enumerate(lines) if "MEMBERS" in line and RULE * 2 in line)
         await console.pilot.click(offset=(lines[y].index("MEMBERS"), y))
         assert console.app.pane.spec.title == "MEMBERS"
         await console.pilot.click(offset=(4, 0))
