@@ -45,8 +45,10 @@ def _noticed(source: Source) -> Callable[[str], None]:
     return notice
 
 
-def _findings(source: Source, place: Place) -> Iterable[Any]:
-    check = store.check(source.view, source.broker)
+def phase_of(
+    advance: Callable[[Progress], object],
+) -> Callable[[str, int | None], Callable[[int], None]]:
+    """What a check tells how far it is; ``advance`` may end the check by an exception."""
 
     def phase(label: str, total: int | None) -> Callable[[int], None]:
         done = 0
@@ -54,11 +56,16 @@ def _findings(source: Source, place: Place) -> Iterable[Any]:
         def tick(count: int) -> None:
             nonlocal done
             done += count
-            source.advance(Progress(done, total or done, "bytes"))
+            advance(Progress(done, total or done, "bytes"))
 
         return tick
 
-    report = check.run(phase)
+    return phase
+
+
+def _findings(source: Source, place: Place) -> Iterable[Any]:
+    check = store.check(source.view, source.broker)
+    report = check.run(phase_of(source.advance))
     seen = report.checked
     source.notice(
         f"checked {seen.records:,} records, {seen.units:,} units, {seen.index_entries:,} index "

@@ -1,11 +1,13 @@
 """What the app calls for changes: whether they are on, the screen of one, and its threads."""
 
+import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from rmqctl.console.drawing import Line, Role, Span
 from rmqctl.console.keys import Key, keys_of
-from rmqctl.console.looks.look import Place
+from rmqctl.console.looks.look import Place, Progress
 from rmqctl.errors import CliError
 
 from .allowed import forbidden
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 CHANGING: Final = frozenset({*OFFERED, *SHOWN})
 """Actions of keys that this module does."""
+_TOLD_S: Final = 0.1
+"""How often a plan that is being made says how far it is."""
 
 
 class Desk:
@@ -47,6 +51,8 @@ class Desk:
         self._copy = copy
         self._quit = quit_
         self._work: Work | None = None
+        self._unwanted = threading.Event()
+        """Set once the plan that is being made is not wanted any more."""
         self.writes = False
         """Whether changes are on."""
         self.sheet: Sheet | None = None
@@ -174,11 +180,29 @@ class Desk:
 
     def _plan(self, wish: "Wish") -> None:
         from .planning import make_plan
+        from .wish import Stopped
+
+        self._unwanted.set()
+        unwanted = self._unwanted = threading.Event()
+        told = 0.0
+
+        def advance(progress: Progress) -> None:
+            nonlocal told
+            if unwanted.is_set():
+                raise Stopped
+            if time.monotonic() - told > _TOLD_S:
+                told = time.monotonic()
+                self._from_thread(self._take_progress, wish, progress)
 
         self._reader.call(
-            lambda source: make_plan(source, wish),
+            lambda source: make_plan(source._replace(advance=advance), wish),
             lambda plan: self._from_thread(self._take_plan, plan),
         )
+
+    def _take_progress(self, wish: "Wish", progress: Progress) -> None:
+        if self.sheet is not None and self.sheet.wish is wish:
+            self.sheet.progress = progress
+            self._changed()
 
     def _take_plan(self, plan: "Plan | Exception") -> None:
         if self.sheet is not None:
@@ -229,6 +253,7 @@ class Desk:
             then()
 
     def _close(self) -> None:
+        self._unwanted.set()
         self.sheet = None
 
     @property
@@ -238,5 +263,6 @@ class Desk:
 
     def end(self) -> None:
         """End what is being carried out before its next row, and wait for it."""
+        self._unwanted.set()
         if self._work is not None:
             self._work.stop()

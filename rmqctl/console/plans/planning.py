@@ -40,7 +40,9 @@ def make_plan(source: Source, wish: Wish) -> Plan:
     refusals: list[str] = []
     try:
         check = _java_check(source, refusals) if wish.java else lambda: None
-        making = Making(source.broker, source.now_ms, sentences.append, check, refusals.append)
+        making = Making(
+            source.broker, source.now_ms, sentences.append, check, refusals.append, source.advance
+        )
         change = wish.make(making)
         if wish.about is not None:
             sentences += wish.about(making, change)

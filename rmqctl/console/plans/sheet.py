@@ -5,7 +5,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from rmqctl.console.keys import key_of
-from rmqctl.console.looks.look import Look, Place
+from rmqctl.console.looks.look import Look, Place, Progress
 from rmqctl.console.panes import Pane
 from rmqctl.console.prompt import Prompt
 from rmqctl.console.specs import PaneSpec
@@ -69,6 +69,8 @@ class Sheet:
         self.reason = Prompt("", reason)
         self.name = Prompt("")
         self.plan: Plan | None = None
+        self.progress: Progress | None = None
+        """How far the plan is that is being made."""
         self.pane: Pane | None = None
         self.done = Done()
         self.count = self.refused = 0
@@ -122,7 +124,7 @@ class Sheet:
             self.stage = Stage.DONE
 
     def _wanted(self, wish: Wish) -> None:
-        self.wish, self.stage = wish, Stage.READING
+        self.wish, self.stage, self.progress = wish, Stage.READING, None
         self.problem = ""
         self._calls.plan(wish)
 

@@ -7,6 +7,7 @@ from rmqctl.console.cells import safe
 from rmqctl.console.drawing import Line, Role, Span, cut_line, spread, text_line
 from rmqctl.console.frame import notice_lines
 from rmqctl.console.keys import keys_of
+from rmqctl.console.panes import progress_text
 from rmqctl.console.prompt import Prompt
 from rmqctl.console.shapes import RULE
 from rmqctl.output.cells import wrapped
@@ -130,7 +131,8 @@ def _questions(sheet: Sheet, width: int) -> list[Line]:
 def _rows(sheet: Sheet, width: int, height: int) -> list[Line]:
     plan, pane = sheet.plan, sheet.pane
     if sheet.stage is Stage.READING or plan is None:
-        lines = [text_line(" making the plan ...", Role.DIM)]
+        far = "" if sheet.progress is None else f"   {progress_text(sheet.progress)} read"
+        lines = [text_line(f" making the plan ...{far}", Role.DIM)]
     elif plan.error is not None:
         lines = _sentences((f"! {plan.error}",), width - 2, Role.BAD)
     elif sheet.stage is Stage.APPLYING and not sheet.count:

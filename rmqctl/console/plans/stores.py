@@ -6,6 +6,7 @@ from typing import Annotated, Any, NamedTuple
 
 from rmqctl.admin.changes import Change, Outcome
 from rmqctl.admin.store.snapshot_rows import SnapshotRow
+from rmqctl.console.looks.look import Progress
 from rmqctl.console.prompt import Prompt
 from rmqctl.errors import CliError
 
@@ -18,16 +19,26 @@ def repair(store: str) -> Wish:
 
     def make(making: Making) -> Change:
         from rmqctl.admin import store as stores
+        from rmqctl.console.looks.store import phase_of
 
         try:
             stores.refuse_writers(making.view.root)
         except CliError as error:
             making.refuse(str(error))
-        return stores.repair(
+        is_planned = False
+
+        def advance(progress: Progress) -> None:
+            if not is_planned:  # the check after the repair is part of the change
+                making.advance(progress)
+
+        change = stores.repair(
             making.view,
             now_ms=making.now_ms,
             java_check=making.java_check,
+            phase=phase_of(advance),
         )
+        is_planned = True
+        return change
 
     return Wish(
         "repair",

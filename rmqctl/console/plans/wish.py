@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rmqctl.admin.changes import Change, JavaCheck, Warn
+from rmqctl.console.looks.look import Progress
 
 if TYPE_CHECKING:
     from broker.embedded.broker import EmbeddedBroker
@@ -27,6 +28,8 @@ class Making(NamedTuple):
     java_check: JavaCheck
     refuse: Warn
     """Takes a sentence that forbids to carry the plan out."""
+    advance: Callable[[Progress], object] = lambda progress: None
+    """Takes how far it is; raises Stopped once the plan is not wanted any more."""
 
     @property
     def view(self) -> "StoreView":
