@@ -21,9 +21,17 @@ from storage.format.names import OURS, SINK_FOLDER
 
 from .staging import StagedPart
 
+UNNAMED: Final = "once."
+"""How the names of writes begin that have no ``writeId``. None of these has a full stop, and no id
+of a stream."""
 BEGUN: Final = "begun"
 DONE: Final = "done"
 _VERSION: Final = 1
+
+
+def sink_folder(store: Path) -> Path:
+    """The store's own folder for markers, and for staged rows if no other is named."""
+    return store / OURS / SINK_FOLDER
 
 
 class Marker(NamedTuple):
@@ -45,7 +53,7 @@ class MarkerFile:
 
     def __init__(self, store: Path, write: str) -> None:
         """Raises SinkCommitError if another process has it, and OSError."""
-        folder = store / OURS / SINK_FOLDER
+        folder = sink_folder(store)
         make_folders(folder)
         self._write = write
         self._path = folder / f"{write}.json"
@@ -100,7 +108,7 @@ class MarkerFile:
 def has_begun(store: Path, write: str) -> bool:
     """Whether a batch of the write waits to be finished, or that cannot be known."""
     try:
-        found = json.loads((store / OURS / SINK_FOLDER / f"{write}.json").read_bytes())
+        found = json.loads((sink_folder(store) / f"{write}.json").read_bytes())
     except FileNotFoundError:
         return False
     except (OSError, ValueError):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
+import json
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 from uuid import uuid4
 
 from analytics.errors import SinkCommitError
@@ -19,6 +20,15 @@ from .rows import Outgoing
 if TYPE_CHECKING:
     import pyarrow as pa
 
+STAGING_PREFIX: Final = "rmqctl-sink-"
+"""How the folders of batches begin, which may lie in a folder of others."""
+_MARK: Final = "rmqctl-sink.json"
+_MARK_VERSION: Final = 1
+_UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_OURS: Final = (
+    rf"part-\d+-{_UUID}\.arrow|\.(?:part-\d+-{_UUID}\.arrow|{re.escape(_MARK)})\.\w+\.tmp"
+)
+"""The files of a sink, also those that are not finished."""
 _TOGETHER: Final = 5_000
 _BYTES_TOGETHER: Final = 16 << 20
 
@@ -29,6 +39,41 @@ class StagedPart(NamedTuple):
     partition: int
     path: str
     rows: int
+
+
+class Mark(NamedTuple):
+    """What a batch notes in its folder: for which store it stages rows, and its name."""
+
+    store: str
+    inode: int
+    """Of the store: machines that share the folder may have other stores at the same path."""
+    write: str
+
+    @classmethod
+    def of(cls, store: Path, write: str) -> Self:
+        """The mark of a write to a store. Raises OSError."""
+        return cls(str(store), store.stat().st_ino, write)
+
+
+def put_mark(folder: Path, mark: Mark) -> None:
+    """Make a batch's folder, and note in it whose it is. Raises OSError."""
+    path = folder / _MARK
+    if path.exists():  # by another task
+        return
+    make_folders(folder)
+    with replacing(path) as file:
+        file.write(json.dumps({"version": _MARK_VERSION, **mark._asdict()}).encode() + b"\n")
+
+
+def read_mark(folder: Path) -> Mark | None:
+    """Whose a batch's folder is; None if that is not noted, or not known."""
+    try:
+        found = json.loads((folder / _MARK).read_bytes())
+        if found.pop("version") != _MARK_VERSION:
+            return None
+        return Mark(**found)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None
 
 
 def _schema() -> pa.Schema:
@@ -110,8 +155,12 @@ def staged_messages(part: StagedPart) -> Iterator[Outgoing]:
 
 
 def remove_staged(folder: Path) -> None:
-    """Remove a write's folder, if it is there."""
-    shutil.rmtree(folder, ignore_errors=True)
+    """Remove the staged files of a write, and its folder if nothing else is in it."""
+    with suppress(OSError):
+        for path in list(folder.iterdir()):
+            if re.fullmatch(_OURS, path.name):
+                path.unlink()
+        _remove_bare(folder)
 
 
 def remove_parts(parts: Iterable[StagedPart]) -> None:
@@ -120,4 +169,11 @@ def remove_parts(parts: Iterable[StagedPart]) -> None:
         path = Path(part.path)
         with suppress(OSError):
             path.unlink()
-            path.parent.rmdir()
+            _remove_bare(path.parent)
+
+
+def _remove_bare(folder: Path) -> None:
+    """Remove a folder in which only the mark is left. Raises OSError."""
+    if all(path.name == _MARK for path in folder.iterdir()):
+        (folder / _MARK).unlink(missing_ok=True)
+        folder.rmdir()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from pyspark.sql.datasource import (
@@ -20,19 +19,16 @@ from storage.coordination.lock_owners import is_java_running
 from storage.detect import check_is_store
 from storage.errors import StoreInUseError
 from storage.files.access import refuse_unwritable
-from storage.format.names import OURS, SINK_FOLDER
 
-from .marker import has_begun
+from .leftovers import remove_left
+from .marker import UNNAMED, has_begun, sink_folder
 from .options import SinkOptions
 from .rows import RowReader, check_columns
-from .staging import StagedPart, remove_staged, stage
+from .staging import STAGING_PREFIX, Mark, StagedPart, put_mark, remove_staged, stage
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
-
-_DIGITS: Final = 8
-_LEFT_AFTER_S: Final = 24 * 3600
 
 
 @dataclass
@@ -91,41 +87,31 @@ class BatchWriter(DataSourceArrowWriter):
     def __init__(self, options: SinkOptions, schema: StructType, *, overwrite: bool) -> None:
         check_writable(options, schema, overwrite=overwrite)
         self._options = options
-        self._write = options.write_id or str(uuid4())
-        self._base = options.staging or options.path / OURS / SINK_FOLDER
-        self._staging = self._base / f"{self._write}-{uuid4().hex[:_DIGITS]}"
+        self._write = options.write_id or f"{UNNAMED}{uuid4()}"
+        self._base = options.staging or sink_folder(options.path)
+        self._staging = self._base / f"{STAGING_PREFIX}{self._write}-{uuid4()}"
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
         """Stage the rows of a task."""
+        if self._options.exactly_once:
+            put_mark(self._staging, Mark.of(self._options.path, self._write))
         return _task(self._options, self._staging, self._write, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Store the staged rows."""
-        if self._options.exactly_once:
-            from .commit import commit
+        if not self._options.exactly_once:
+            return
+        from .commit import commit
 
-            once = self._options.write_id is None
-            commit(self._options.path, self._write, 0, _parts(messages), once=once)
+        once = self._options.write_id is None
+        commit(self._options.path, self._write, 0, _parts(messages), once=once)
         remove_staged(self._staging)
-        self._remove_left()
+        remove_left(self._options.path, self._base)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Forget the staged rows, unless their commit has begun: it can go on (``writeId``)."""
         if not has_begun(self._options.path, self._write):
             remove_staged(self._staging)
-
-    def _remove_left(self) -> None:
-        """Remove the rows that were staged by a batch whose driver was killed before its commit."""
-        old = time.time() - _LEFT_AFTER_S
-        for path in self._base.iterdir() if self._base.is_dir() else ():
-            write, dash, digits = path.name.rpartition("-")
-            is_staging = dash and len(digits) == _DIGITS and path.is_dir()
-            if (
-                is_staging
-                and path.stat().st_mtime < old
-                and not has_begun(self._options.path, write)
-            ):
-                remove_staged(path)
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -163,6 +149,8 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def _remove_to(self, write: str, batch: int) -> None:
         """Remove the staged files of this batch and of those before."""
         folder = (self._options.staging or Path()) / write
+        if not write:  # the folder is not the stream's own
+            return
         for path in folder.iterdir() if folder.is_dir() else ():
             if path.name.isdigit() and int(path.name) <= batch:
                 remove_staged(path)
