@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from rmqctl.parse.times import format_time
 from storage.configs.consumer_offsets import split_topic_at_group
 from storage.counted import counted
 from storage.format.java_numbers import parse_digits
@@ -21,6 +20,7 @@ from storage.format.message import (
     TRANS_CHECK_MAX_TIME_TOPIC,
     retry_topic,
 )
+from storage.parse.times import format_time
 from storage.retention import LogFile, log_files, rules_of
 
 from .next_deletions import unread_by, within

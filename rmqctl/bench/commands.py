@@ -160,7 +160,7 @@ def consume(
     cli = context_of(ctx)
     _no_dry_run(cli)
     from rmqctl.cli.opening import open_for_reading, open_for_writing
-    from rmqctl.parse.durations import parse_duration
+    from storage.parse.durations import parse_duration
 
     limit = duration if duration is not None or not follow else _DURATION
     limit_ms = None if limit is None else cli.parsed("--duration", parse_duration, limit)
@@ -213,7 +213,7 @@ class Options(NamedTuple):
 
     def _plan(self, cli: Cli) -> "Plan":
         from broker.validation import BODY_LENGTH_ZERO, MAX_MESSAGE_SIZE, check_send_topic
-        from rmqctl.parse.durations import parse_duration, parse_rate, parse_size
+        from storage.parse.durations import parse_duration, parse_rate, parse_size
 
         from .bodies import STAMP_BYTES, sized_bodies, template_bodies
         from .load import Plan

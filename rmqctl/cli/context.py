@@ -248,7 +248,7 @@ class Cli:
         text = self.setting("tz")
         if text is None:
             return None
-        from rmqctl.parse.times import parse_zone
+        from storage.parse.times import parse_zone
 
         return self.parsed("--tz", parse_zone, str(text))
 
@@ -259,7 +259,7 @@ class Cli:
         query does with ``--verbose`` only, and refuses a local time that occurs twice or never,
         of which a query warns.
         """
-        from rmqctl.parse.times import read_time
+        from storage.parse.times import read_time
 
         instant = self.parsed(option, lambda value: read_time(value, self.now_ms, self.zone), text)
         if (doubt := instant.doubt) is not None:
@@ -274,8 +274,8 @@ class Cli:
         """Warn of an option's time in the future; ``effect`` names the consequence."""
         if timestamp <= self.now_ms:
             return
-        from rmqctl.parse.durations import format_duration
-        from rmqctl.parse.times import format_time
+        from storage.parse.durations import format_duration
+        from storage.parse.times import format_time
 
         self.warn(
             f"{option}: {format_time(timestamp, self.zone, iso=True)} lies in the future "
@@ -483,7 +483,7 @@ def _refuse(sentence: str) -> NoReturn:
 
 
 def _duration(text: str) -> int:
-    from rmqctl.parse.durations import parse_duration
+    from storage.parse.durations import parse_duration
 
     return parse_duration(text)
 

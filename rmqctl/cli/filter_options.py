@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from rmqctl.admin.message_filter import MessageFilter, MessageSelection, MessageTest, Predicate
 from rmqctl.errors import UsageProblem
-from rmqctl.parse.durations import parse_size
 from rmqctl.parse.lists import parse_queues
-from rmqctl.parse.patterns import search_bytes
-from rmqctl.parse.time_forms import SHORT
+from storage.parse.durations import parse_size
+from storage.parse.patterns import search_bytes
+from storage.parse.time_forms import SHORT
 
 from .context import Cli
 from .global_options import Spec
@@ -113,7 +113,7 @@ def check_time_range(cli: Cli, first: int | None, last: int | None) -> None:
     if first is None:
         return
     if last is not None:
-        from rmqctl.parse.times import check_order
+        from storage.parse.times import check_order
 
         cli.parsed("--from", lambda _: check_order(first, last, ("it", "--to")), "")
     cli.warn_of_future("--from", first, "no message is that recent")

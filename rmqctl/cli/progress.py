@@ -9,7 +9,6 @@ from types import TracebackType
 from typing import Final, Self
 
 from rmqctl.output.last_line import LAST_LINE, LastLine
-from rmqctl.parse.durations import format_duration
 
 _SILENT_S: Final = 0.5
 _BAR_EVERY_S: Final = 0.1
@@ -62,6 +61,8 @@ class Progress:
         seconds = max(now - self._started, 1e-9)
         text = f"{self.label}: {self.count:,} {self.unit}, {self.count / seconds:,.0f}/s"
         if self.total:
+            from storage.parse.durations import format_duration
+
             done = min(self._share / self.total, 1.0)
             left = format_duration(round(seconds * (1 - done) / done * 1000)) if done else "?"
             text = f"{text}, {done:4.0%}, {left} left"

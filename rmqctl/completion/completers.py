@@ -13,7 +13,7 @@ from typing import Final
 
 from rmqctl.cli.context import Cli
 from rmqctl.output.view import Format
-from rmqctl.parse.time_forms import TIME_FORMS
+from storage.parse.time_forms import TIME_FORMS
 
 MOST_ITEMS: Final = 500
 _LARGEST_FILE: Final = 4 << 20
@@ -195,8 +195,8 @@ def _setting_values(cli: Cli) -> Iterable[tuple[str, str]]:
 
 
 def _delay_levels(_cli: Cli) -> Iterator[tuple[str, str]]:
-    from rmqctl.parse.durations import format_duration
     from storage.format.delay import parse_delay_levels
+    from storage.parse.durations import format_duration
 
     for level, delay in enumerate(parse_delay_levels(), 1):
         yield str(level), format_duration(delay)

@@ -12,9 +12,9 @@ from rmqctl.cli.settings import KEYS, did_you_mean, parse_settings
 from rmqctl.errors import CliError, UsageProblem
 from rmqctl.exit_codes import NOT_WRITABLE
 from rmqctl.output.view import Format
-from rmqctl.parse.durations import parse_duration
-from rmqctl.parse.times import parse_zone
 from storage.files.creating import make_folders, replacing
+from storage.parse.durations import parse_duration
+from storage.parse.times import parse_zone
 
 from .settings_text import CONTEXTS
 

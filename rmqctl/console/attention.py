@@ -10,7 +10,7 @@ from rmqctl.admin.lag.rows import LagRow
 from rmqctl.console.health import amount_at_risk
 from rmqctl.console.looks.new_letters import NEW_MS
 from rmqctl.output.fields import Fit, Rank, Wide
-from rmqctl.parse.durations import format_duration
+from storage.parse.durations import format_duration
 
 
 class AttentionRow(NamedTuple):

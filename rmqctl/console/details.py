@@ -8,7 +8,7 @@ from rmqctl.output.fields import Kind
 from rmqctl.output.headings import Times
 from rmqctl.output.values import for_people
 from rmqctl.output.view import View
-from rmqctl.parse.durations import format_size
+from storage.parse.durations import format_size
 
 from .bodies import MOST_BYTES, Form, body_lines, body_of, forms_of, wrapped_line
 from .cells import safe

@@ -10,9 +10,9 @@ from rmqctl.console.looks.history import NO_LOOK, SLOTS, STEP_MS, added
 from rmqctl.console.specs import PaneSpec
 from rmqctl.output.cells import ELLIPSIS
 from rmqctl.output.view import View
-from rmqctl.parse.durations import format_duration
-from rmqctl.parse.times import near_datetime
 from storage.clock import now_ms
+from storage.parse.durations import format_duration
+from storage.parse.times import near_datetime
 
 from .attention import status_words
 from .charts import UNKNOWN, trend

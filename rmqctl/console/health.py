@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from rmqctl.admin.lag.backlog_rows import RiskRow
 from rmqctl.admin.store.check_rows import StoreInfoRow
 from rmqctl.admin.store.cleaning_levers import CleaningLevers
-from rmqctl.parse.durations import format_duration, format_size
+from storage.parse.durations import format_duration, format_size
 
 from .charts import UNKNOWN, bar
 from .drawing import Line, Role, Span, text_line

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Final
 
 from rmqctl.output.cells import ELLIPSIS, wrapped
 from rmqctl.output.values import escape_controls
-from rmqctl.parse.durations import format_duration
 from storage.clock import now_ms
+from storage.parse.durations import format_duration
 
 from .drawing import Line, Role, Span, cut_line, text_line, width_of
 from .shapes import RULE

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from analytics.lag.health import Health, worst
 from rmqctl.admin.lag.rows import LagRow
-from rmqctl.parse.durations import format_duration
+from storage.parse.durations import format_duration
 
 from .charts import UNKNOWN, bar, short, spark
 from .drawing import Line, Role, Span, text_line

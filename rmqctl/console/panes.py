@@ -9,8 +9,8 @@ from rmqctl.errors import UsageProblem
 from rmqctl.output.fields import fields_of
 from rmqctl.output.shaping import chosen_fields, predicate_of, sort_keys
 from rmqctl.output.view import Format, View
-from rmqctl.parse.durations import format_size
 from storage.clock import now_ms
+from storage.parse.durations import format_size
 
 from .drawing import Line, Role, Span, cut_line, spread, text_line, width_of, with_role
 from .looks.look import Look, Place, Progress

@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from rmqctl.admin.topics.rows import TopicQueueRow
 from rmqctl.output.cells import ELLIPSIS
-from rmqctl.parse.durations import format_duration
 from storage.clock import now_ms
+from storage.parse.durations import format_duration
 
 from .charts import UNKNOWN, bar, columns
 from .drawing import Line, Role, Span, text_line
@@ -140,6 +140,6 @@ class HoursPane(DrawnPane):
 
 def time_text(timestamp: int, zone: Any) -> str:
     """A time without seconds."""
-    from rmqctl.parse.times import near_datetime
+    from storage.parse.times import near_datetime
 
     return near_datetime(timestamp, zone).strftime("%Y-%m-%d %H:%M")

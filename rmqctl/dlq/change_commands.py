@@ -294,12 +294,12 @@ def ack(
 
 
 def _duration(text: str) -> int:
-    from rmqctl.parse.durations import parse_duration
+    from storage.parse.durations import parse_duration
 
     return parse_duration(text)
 
 
 def _rate(text: str) -> float:
-    from rmqctl.parse.durations import parse_rate
+    from storage.parse.durations import parse_rate
 
     return parse_rate(text)

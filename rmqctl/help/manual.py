@@ -65,7 +65,7 @@ def _program() -> Page:
     from rmqctl.cli.settings import KEYS
     from rmqctl.parse import condition_forms as forms
     from rmqctl.parse.meanings import meanings
-    from rmqctl.parse.time_forms import RULES, TITLE, form_lines
+    from storage.parse.time_forms import RULES, TITLE, form_lines
 
     commands = [
         (title, (Items(tuple((f"rmqctl {name}", TREE[name].help) for name in names)),))

@@ -106,7 +106,7 @@ def all_terms() -> Iterator[Term]:
 
 def _time() -> Term:
     """The forms of a time."""
-    from rmqctl.parse.time_forms import RULES, TITLE, form_lines
+    from storage.parse.time_forms import RULES, TITLE, form_lines
 
     text = "\n".join((TITLE, *RULES))
     return Term("time", "form", text, ("times", "T"), ("consume", "offset reset"), form_lines())

@@ -44,7 +44,7 @@ def earlier_lags(cli: "Cli", text: str, recorded: Path | None, choice: "Choice")
             cli.warn(f"{recorded} has no record that is as old as --compare {text}")
             return Earlier(moment, {})
     if found.as_of is not None:
-        from rmqctl.parse.times import format_time
+        from storage.parse.times import format_time
 
         cli.say(f"compared with the record of {format_time(found.as_of, cli.zone, iso=True)}")
     if found.doubt is not None:

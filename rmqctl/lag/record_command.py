@@ -84,7 +84,7 @@ def record(
 
 
 def _interval(cli: Cli, text: str) -> int:
-    from rmqctl.parse.durations import parse_duration
+    from storage.parse.durations import parse_duration
 
     pause_ms = cli.parsed("--interval", parse_duration, text)
     if pause_ms < _LEAST_INTERVAL_MS:

@@ -17,7 +17,7 @@ from rmqctl.output.row_block import RowBlock
 from rmqctl.output.stdout import encoded
 from rmqctl.output.values import as_json, escape_tabs, exact
 from rmqctl.output.view import Format, View
-from rmqctl.parse.times import format_time, to_datetime
+from storage.parse.times import format_time, to_datetime
 
 if TYPE_CHECKING:
     from rmqctl.output.shaping import Condition

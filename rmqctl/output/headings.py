@@ -5,7 +5,7 @@ from datetime import timedelta, tzinfo
 from typing import Final
 
 from rmqctl.output.fields import Field, Kind
-from rmqctl.parse.times import to_datetime
+from storage.parse.times import to_datetime
 
 _TIMESTAMP: Final = "_timestamp"
 _DURATION: Final = "_ms"

@@ -6,8 +6,8 @@ from datetime import tzinfo
 from typing import TYPE_CHECKING, Any, Final
 
 from rmqctl.output.fields import Kind
-from rmqctl.parse.durations import format_duration, format_size
-from rmqctl.parse.times import format_time
+from storage.parse.durations import format_duration, format_size
+from storage.parse.times import format_time
 
 if TYPE_CHECKING:
     from rmqctl.output.headings import Times

@@ -20,9 +20,9 @@ from typing import Any, Final
 from rmqctl.output.fields import Field, Kind
 from rmqctl.output.headings import field_of_heading
 from rmqctl.parse.conditions import Grammar
-from rmqctl.parse.durations import parse_duration, parse_size
-from rmqctl.parse.patterns import search_text
-from rmqctl.parse.times import parse_time
+from storage.parse.durations import parse_duration, parse_size
+from storage.parse.patterns import search_text
+from storage.parse.times import parse_time
 
 Row = Mapping[str, Any]
 Predicate = Callable[[Row], bool]

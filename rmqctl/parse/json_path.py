@@ -17,11 +17,12 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import ge, gt, le, lt
 from typing import Any, Final, NamedTuple
 
+from storage.parse.patterns import search_text
+
 from .conditions import Grammar
 from .json_facts import Facts, FieldFacts, KindFacts
 from .json_plan import ORDERS, OTHER, Answer, Kind as NodeKind, Node, Plan, steps_of, value_of
 from .json_steps import Any_, Descent, Path, Slice, Step, Test, reader_of
-from .patterns import search_text
 
 _MOST_STEPS: Final = 100
 _MOST_FILTERS: Final = 10

@@ -18,7 +18,7 @@ from datetime import tzinfo
 from enum import StrEnum
 from typing import NamedTuple
 
-from .times import DoubtfulTimeError, parse_time
+from storage.parse.times import DoubtfulTimeError, parse_time
 
 
 class Bound(StrEnum):

@@ -21,8 +21,9 @@ from collections.abc import Callable
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from storage.parse.times import format_time, to_datetime
+
 from .lists import unescape
-from .times import format_time, to_datetime
 
 if TYPE_CHECKING:
     from storage.format.message import MessageExt

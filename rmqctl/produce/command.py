@@ -161,8 +161,8 @@ def produce(
     if cli.flag("dry_run"):
         raise UsageProblem("produce has no dry run")
     from rmqctl.cli.opening import open_for_writing
-    from rmqctl.parse.durations import parse_rate
     from rmqctl.parse.lists import parse_delimiter
+    from storage.parse.durations import parse_rate
 
     from .rate_limit import Pace
     from .run import ENDED_EARLY, Limits, ProduceRun
@@ -302,7 +302,7 @@ def _level(cli: Cli, level: int | None, delay: str | None) -> int:
     """
     if not level and delay is None:
         return 0
-    from rmqctl.parse.durations import format_duration, parse_duration
+    from storage.parse.durations import format_duration, parse_duration
 
     delays = _delays(cli)
     names = [format_duration(ms) for ms in delays]

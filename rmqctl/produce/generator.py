@@ -7,7 +7,7 @@ from datetime import tzinfo
 from typing import Final
 
 from rmqctl.parse.templates import Field, parse_template
-from rmqctl.parse.times import format_time, to_datetime
+from storage.parse.times import format_time, to_datetime
 
 from .sources import Portion
 

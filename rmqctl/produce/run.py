@@ -9,10 +9,10 @@ from rmqctl.cli.gc_tuning import keep_freed_memory
 from rmqctl.cli.signals import Terminated, TimeLimit
 from rmqctl.errors import PartlyDone
 from rmqctl.output.last_line import LAST_LINE
-from rmqctl.parse.durations import format_duration, format_size
 from storage.counted import counted
 from storage.errors import RocketMQError
 from storage.format.message import split_keys
+from storage.parse.durations import format_duration, format_size
 
 from .rows import SentRow, sent_rows
 from .sender import Defaults, InvalidRecordError, Sender
@@ -281,6 +281,7 @@ def _words_about_divided(divided: "Sequence[tuple[int, str]]") -> str:
 
 
 def _summary(sender: Sender, elapsed_ms: int, topic: str) -> str:
+
     count = sender.count
     speed = f", {count * 1000 / elapsed_ms:,.0f} msgs/s" if elapsed_ms and count else ""
     return (

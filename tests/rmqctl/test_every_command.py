@@ -18,8 +18,8 @@ import yaml
 from rmqctl.cli import lazy
 from rmqctl.cli.tree import TREE, CommandRef
 from rmqctl.output.fields import Field, Kind, fields_of
-from rmqctl.parse.times import parse_time
 from storage.format.message import RESERVED_PROPERTIES
+from storage.parse.times import parse_time
 from tests.support import golden
 from tests.support.cli import ROOT, run
 from tests.support.copies import age_files, copy_store, folder_on_disk

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from broker.embedded.broker import EmbeddedBroker
 from broker.new_store import create_store
-from rmqctl.parse.times import parse_time
 from storage.config import SMALL_STORE
 from storage.format.message import Message
+from storage.parse.times import parse_time
 
 
 def fill(root: Path, lines: Iterable[str]) -> None:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from broker.retry.failures import reason_text
 from rmqctl.errors import UsageProblem
 from rmqctl.parse.json_texts import parse_json
-from rmqctl.parse.times import EARLIEST, LATEST, near_datetime
 from storage.clock import now_ms as clock_ms
 from storage.format.errors import BodyError
 from storage.format.message import PROPERTY_RETRY_TOPIC
+from storage.parse.times import EARLIEST, LATEST, near_datetime
 
 from .rows import DeadLetterGroupRow
 

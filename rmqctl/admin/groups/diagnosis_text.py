@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from analytics.lag.health import Health
-from rmqctl.parse.durations import format_duration
 from storage.counted import counted
+from storage.parse.durations import format_duration
 
 from .rows import GroupWhy, GroupWhyRow
 

@@ -5,8 +5,8 @@ from typing import Final, NamedTuple
 
 from analytics.lag.health import Health, worst as worst_health
 from rmqctl.output.values import escape_controls
-from rmqctl.parse.durations import format_duration
 from storage.counted import counted
+from storage.parse.durations import format_duration
 
 from .check_rows import CheckedGroup, CheckResult, Verdict
 from .rows import LagRow

@@ -128,7 +128,7 @@ def _at_path(path: str) -> ValueOf:
 
 def start_of(name: str, zone: "tzinfo | None") -> Callable[[int], int]:
     """A function that returns the start of the span of a time, in a zone."""
-    from rmqctl.parse.times import near_datetime
+    from storage.parse.times import near_datetime
 
     span = SPANS[name]
     known: dict[int, int] = {}

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from analytics.lag.queue_position import QueuePosition, oldest_unread_timestamp, unread_bytes
 from analytics.lag.totals import is_unknown
-from rmqctl.parse.durations import format_duration, format_size
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE
+from storage.parse.durations import format_duration, format_size
 
 from .plan import Step
 

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rmqctl.admin.next_deletions import next_clean
-from rmqctl.parse.durations import format_duration, format_size
 from storage.clock import now_ms as clock_ms
 from storage.format.names import COMMITLOG, file_name
+from storage.parse.durations import format_duration, format_size
 from storage.retention import (
     HOUR_MS,
     LogFile,

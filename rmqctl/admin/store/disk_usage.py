@@ -19,10 +19,10 @@ from rmqctl.admin.next_deletions import (
 )
 from rmqctl.admin.offsets.committed import offsets_in_force
 from rmqctl.admin.topics.figures import Part, TopicFigures, bounds_of_topics, log_bytes
-from rmqctl.parse.durations import format_duration, format_size
-from rmqctl.parse.times import LATEST, near_datetime
 from storage.clock import now_ms as clock_ms
 from storage.format.message import DLQ_GROUP_TOPIC_PREFIX, LMQ_PREFIX, RETRY_GROUP_TOPIC_PREFIX
+from storage.parse.durations import format_duration, format_size
+from storage.parse.times import LATEST, near_datetime
 from storage.read.by_time import Boundary
 from storage.retention import used_ratio
 

@@ -12,9 +12,9 @@ from datetime import timedelta, tzinfo
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from analytics.lag.queue_position import unread_bytes
-from rmqctl.parse.times import near_datetime
 from storage.format.message import LMQ_PREFIX
 from storage.format.names import CONSUMEQUEUE
+from storage.parse.times import near_datetime
 from storage.read.by_time import Boundary
 
 from .rows import TopicStatsRow, TopicUsageRow

@@ -13,11 +13,11 @@ from rmqctl.admin.queues.in_order import Part, QueuesInOrder
 from rmqctl.errors import CliError, NotFound, UsageProblem
 from rmqctl.exit_codes import DAMAGED
 from rmqctl.output.message_rows import MessageRow, message_row
-from rmqctl.parse.durations import format_size
 from rmqctl.parse.positions import Bound, Point, Position, parse_position
 from storage.counted import counted
 from storage.format.errors import BodyError
 from storage.format.message import TRACE_TOPIC
+from storage.parse.durations import format_size
 
 from .filters import QuietCli
 from .look import Look, Place, Progress, Source

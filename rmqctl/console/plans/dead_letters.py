@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rmqctl.admin.changes import Change
 from rmqctl.console.prompt import Prompt
-from rmqctl.parse.durations import parse_rate
 from storage.counted import counted
+from storage.parse.durations import parse_rate
 
 from .questions import Question, Questions
 from .wish import Making, Stopped, Wish

@@ -173,7 +173,7 @@ class Reset(Questions):
 def goal_of(text: str, zone: tzinfo | None, now_ms: int | None = None) -> _Goal:
     """Where offsets are to go. ValueError says what is possible."""
     from rmqctl.parse.offsets import parse_offset, parse_shift
-    from rmqctl.parse.times import read_time
+    from storage.parse.times import read_time
 
     word, _, number = text.partition(" ")
     word, number = word.lower(), number.strip()
@@ -195,7 +195,7 @@ def goal_of(text: str, zone: tzinfo | None, now_ms: int | None = None) -> _Goal:
 
 def _time_goal(timestamp: int, rule: Boundary, zone: tzinfo | None, words: str = "") -> _Goal:
     """A time; the option has the rule unless it is the command's own."""
-    from rmqctl.parse.times import format_time
+    from storage.parse.times import format_time
 
     exact = format_time(timestamp, zone, iso=True)
     short = format_time(timestamp, zone).partition(".")[0]

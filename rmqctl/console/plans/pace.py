@@ -17,7 +17,7 @@ _MOST_TOPICS: Final = 3
 
 def rule_sentence(timestamp: int, rule: Boundary, now_ms: int) -> str:
     """The rule by which the time becomes an offset, and how long ago it was."""
-    from rmqctl.parse.durations import format_duration
+    from storage.parse.durations import format_duration
 
     away = format_duration(abs(now_ms - timestamp) // 1000 * 1000)
     when = f"{away} ago" if timestamp <= now_ms else f"in {away}"
@@ -54,7 +54,7 @@ def _new_lags(change: Change) -> dict[str, int | None]:
 
 
 def _sentence(topic: str, lag_new: int | None, row: "LagRow | None") -> str:
-    from rmqctl.parse.durations import format_duration
+    from storage.parse.durations import format_duration
 
     rate_in, rate_out = (None, None) if row is None else (row.rate_in, row.rate_out)
     text = f"{topic}: in {_rate(rate_in)}, out {_rate(rate_out)}; "

@@ -17,8 +17,8 @@ _DAY: Final = 86_400_000
 
 def timeline_lines(found: "Timeline", zone: tzinfo | None) -> list[Line]:
     """The lines of the picture: title, marks, messages, times."""
-    from rmqctl.parse.durations import format_duration
-    from rmqctl.parse.times import format_time
+    from storage.parse.durations import format_duration
+    from storage.parse.times import format_time
 
     each = format_duration(found.step_ms)
     most = f"{max(found.counts):,}"

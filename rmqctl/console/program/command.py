@@ -48,7 +48,7 @@ def console(
     from rmqctl.console.screens.table import place_named
     from rmqctl.console.terminal import check_terminal
     from rmqctl.console.themes import NAMES, Theme, depth_of, theme_for
-    from rmqctl.parse.durations import parse_duration
+    from storage.parse.durations import parse_duration
 
     cli = context_of(ctx)
     try:

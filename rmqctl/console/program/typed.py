@@ -64,7 +64,7 @@ def carry_out(app: "ConsoleApp", text: str) -> None:
 
 def _seconds(text: str) -> float:
     """The seconds between two looks. ValueError for another text."""
-    from rmqctl.parse.durations import parse_duration
+    from storage.parse.durations import parse_duration
 
     milliseconds = parse_duration(text)
     if not milliseconds:

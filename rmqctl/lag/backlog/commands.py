@@ -98,7 +98,7 @@ def histogram(
 
 
 def _tell_ages(cli: Cli, ages: "Ages") -> None:
-    from rmqctl.parse.durations import format_duration
+    from storage.parse.durations import format_duration
 
     found = ages.quantiles((0.5, 0.9, 1.0))
     if None not in found:
@@ -128,7 +128,7 @@ _NAMES: dict[Of, "Callable[[MessageExt], Iterable[str]]"] = {
 def _edges(cli: Cli, of: Of, text: str | None) -> list[int]:
     """Edges of numeric buckets; for names, their number."""
     from analytics.lag.histogram import AGE_EDGES, SIZE_EDGES
-    from rmqctl.parse.durations import parse_duration, parse_size
+    from storage.parse.durations import parse_duration, parse_size
 
     if of not in (Of.AGE, Of.SIZE):
         return [_MOST_NAMES if text is None else cli.parsed("--buckets", _count, text)]
@@ -176,7 +176,7 @@ def risk(
     Within a week:             rmqctl lag risk --within 7d
     """
     cli = context_of(ctx)
-    from rmqctl.parse.durations import format_duration, parse_duration
+    from storage.parse.durations import format_duration, parse_duration
 
     within_ms = cli.parsed("--within", parse_duration, within)
     reserved_ms = None

@@ -103,8 +103,8 @@ def check(
         )
     from broker.errors import InvalidNameError
     from rmqctl.admin.lag.limits import Limits
-    from rmqctl.parse.durations import parse_duration
     from storage.errors import RocketMQError
+    from storage.parse.durations import parse_duration
 
     limits = Limits(
         _limit(cli, "lag", _count, warn_lag, crit_lag),

@@ -173,8 +173,8 @@ def report(
     from analytics.history.gathering import find_kept
     from analytics.lag.selection import Choice
     from rmqctl.cli.gc_tuning import no_search_for_cycles
-    from rmqctl.parse.durations import parse_duration
-    from rmqctl.parse.times import check_order
+    from storage.parse.durations import parse_duration
+    from storage.parse.times import check_order
 
     from . import report as reporting
     from .previous import compared, gone, previous_of

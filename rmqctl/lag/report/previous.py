@@ -75,7 +75,7 @@ def _is_time(cli: "Cli", text: str) -> bool:
 def _kept(cli: "Cli", folder: str, moment: int | None, choice: "Choice") -> Previous:
     from analytics.engines.local import LocalEngine
     from analytics.history.gathering import find_kept, gathered_report, old_ones
-    from rmqctl.parse.times import format_time
+    from storage.parse.times import format_time
 
     found = find_kept([str(expanded(folder))], moment, "--compare")
     made = gathered_report(LocalEngine(), found, choice, only_figures=True)

@@ -55,7 +55,7 @@ def watch(
     As a log:                  rmqctl lag watch -i 1m -o jsonl >> lag.jsonl
     """
     cli = context_of(ctx)
-    from rmqctl.parse.durations import parse_duration
+    from storage.parse.durations import parse_duration
 
     pause_ms = cli.parsed("--interval", parse_duration, interval)
     if pause_ms < _LEAST_INTERVAL_MS:

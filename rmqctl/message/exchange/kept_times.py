@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from rmqctl.parse.times import parse_epoch
 from rmqctl.produce.field_names import known_fields
 from rmqctl.produce.parsers import Outgoing, from_fields, object_of
 from storage.format.compress import MAX_INFLATED_BODY_SIZE
@@ -17,6 +16,7 @@ from storage.format.message import (
     MessageSysFlag,
 )
 from storage.format.sys_flag import gets_unit
+from storage.parse.times import parse_epoch
 from storage.tools.carve.records import set_stored_body, set_stored_properties
 
 from .import_reader import outgoing_portions, raw_messages, whole

@@ -33,7 +33,7 @@ def side_of(cli: "Cli", broker: "EmbeddedBroker", text: str) -> Side:
         return _of_store(path)
     if path.exists():
         return _of_file(path)
-    from rmqctl.parse.times import read_time
+    from storage.parse.times import read_time
 
     try:
         read_time(text, cli.now_ms, cli.zone)

@@ -9,9 +9,9 @@ from rmqctl.admin.offsets import reset_targets
 from rmqctl.admin.offsets.queues import TopicChoice, parse_topic_choice
 from rmqctl.cli.change_steps import begin_java_check, run_change
 from rmqctl.errors import NotFound, UsageProblem
-from rmqctl.parse.durations import parse_duration
 from rmqctl.parse.lists import parse_queues
 from rmqctl.parse.offsets import parse_offset, parse_shift
+from storage.parse.durations import parse_duration
 
 from .boundaries import warn_of_future
 from .plan_files import check_ending, expectation, read_wishes, write_plan
@@ -168,7 +168,7 @@ def _to_datetime(cli: "Cli", name: str, value: str, boundary: "Boundary") -> "De
 
 
 def _by_duration(cli: "Cli", name: str, value: str, boundary: "Boundary") -> "Destination":
-    from rmqctl.parse.times import Instant
+    from storage.parse.times import Instant
 
     moment = Instant(cli.now_ms - cli.parsed(name, parse_duration, value), cli.zone)
     cli.say(f"{name} {value!r} is {moment.understood()}")

@@ -56,7 +56,7 @@ def reset_offset_by_time(
     cli = context_of(ctx)
     from broker.validation import check_group
     from rmqctl.parse.lists import parse_queues
-    from rmqctl.parse.times import is_now
+    from storage.parse.times import is_now
 
     from .boundaries import parse_boundary, warn_of_future
 

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from rmqctl.errors import NotFound
-from rmqctl.parse.times import parse_time
 from storage.format.java_numbers import parse_digits
 from storage.format.layout import BLANK_SIZE
 from storage.format.record import RecordError, decode_record
 from storage.log.record_finder import RecordFinder
 from storage.log.walk import LogWalk, StretchKind
+from storage.parse.times import parse_time
 
 from .rows import TailRow
 

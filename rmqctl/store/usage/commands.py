@@ -95,7 +95,7 @@ def clean(
     cli = context_of(ctx)
     older_than_ms = None
     if older_than is not None:
-        from rmqctl.parse.durations import parse_duration
+        from storage.parse.durations import parse_duration
 
         older_than_ms = cli.parsed("--older-than", parse_duration, older_than)
     with open_for_progress(cli) as broker:

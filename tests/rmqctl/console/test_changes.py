@@ -12,10 +12,10 @@ from broker.new_store import create_store
 from rmqctl.admin.offsets.rows import DoneMove
 from rmqctl.console.plans.sheet import Stage
 from rmqctl.console.shapes import HERE, TARGET
-from rmqctl.parse.times import format_time
 from storage.clock import now_ms
 from storage.config import SMALL_STORE
 from storage.format.message import Message
+from storage.parse.times import format_time
 from tests.rmqctl.console.test_rows import stable, without_now
 from tests.support.cli import run
 from tests.support.console import drive, terminal

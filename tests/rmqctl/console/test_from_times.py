@@ -6,8 +6,8 @@ from broker.embedded.broker import EmbeddedBroker
 from rmqctl.console.looks.messages import is_time
 from rmqctl.console.program import typed
 from rmqctl.errors import UsageProblem
-from rmqctl.parse.times import parse_time
 from storage.format.message import Message
+from storage.parse.times import parse_time
 from tests.support.cli import run
 from tests.support.console import drive, json_rows
 

@@ -8,10 +8,10 @@ import pytest
 from broker.embedded.broker import EmbeddedBroker
 from rmqctl.admin.offsets.rows import PlannedMove
 from rmqctl.console.plans.sheet import Stage
-from rmqctl.parse.durations import parse_duration
 from storage.clock import now_ms
 from storage.configs.offset_samples import OffsetSamples
 from storage.format.message import Message
+from storage.parse.durations import parse_duration
 from storage.read.by_time import Boundary
 from tests.rmqctl.console.test_rows import stable
 from tests.support.cli import run

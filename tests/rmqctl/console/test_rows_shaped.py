@@ -30,12 +30,12 @@ from rmqctl.output.fields import Kind
 from rmqctl.output.headings import Times
 from rmqctl.output.values import for_people
 from rmqctl.output.view import Format, View
-from rmqctl.parse.times import parse_zone
 from storage.clock import now_ms
 from storage.config import SMALL_STORE
 from storage.configs.offset_samples import OffsetSamples
 from storage.configs.topics import TopicConfig
 from storage.format.message import Message
+from storage.parse.times import parse_zone
 from tests.rmqctl.console.test_rows import (
     NOW_FIELDS,
     OWN_ROWS,

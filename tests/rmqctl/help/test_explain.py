@@ -3,7 +3,7 @@ import pytest
 from rmqctl import exit_codes
 from rmqctl.cli.tree import TREE, CommandRef
 from rmqctl.help.terms import all_terms, find, normal
-from rmqctl.parse.time_forms import TIME_FORMS
+from storage.parse.time_forms import TIME_FORMS
 from storage.tools.fsck.findings import Code
 from tests.support.cli import run
 

@@ -9,7 +9,7 @@ import pytest
 
 from rmqctl.message.exchange.masking import parse_rules
 from rmqctl.parse.json_path import parse_json_path
-from rmqctl.parse.patterns import search_bytes, search_text
+from storage.parse.patterns import match_text, search_bytes, search_text
 from tests.support.cli import run
 
 CATASTROPHIC = [
@@ -27,6 +27,7 @@ CATASTROPHIC = [
 def test_no_expression_takes_longer_than_its_text(pattern):
     assert not search_bytes(pattern)(b"x" * 50_000 + b"!")
     assert not search_text(pattern)("x" * 50_000 + "!")
+    assert not match_text(pattern)("x" * 50_000 + "!")
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ import pytest
 
 from broker.api.offsets import OffsetCommit
 from broker.embedded.broker import EmbeddedBroker
-from rmqctl.parse.durations import format_size
 from storage.configs.topics import TopicConfig
 from storage.format.message import Message
+from storage.parse.durations import format_size
 from storage.store import MessageStore
 from tests.support import golden
 from tests.support.cli import run

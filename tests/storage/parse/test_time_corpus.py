@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import pytest
 
-from rmqctl.parse.times import parse_time, parse_zone, read_time
+from storage.parse.times import parse_time, parse_zone, read_time
 from tests.support.cli import ROOT
 
 CORPUS = Path(__file__).with_name("times.tsv")

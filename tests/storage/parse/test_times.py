@@ -4,8 +4,8 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given, strategies as st
 
-from rmqctl.parse.time_forms import TIME_FORMS
-from rmqctl.parse.times import check_order, format_time, parse_epoch, parse_time, parse_zone
+from storage.parse.time_forms import TIME_FORMS
+from storage.parse.times import check_order, format_time, parse_epoch, parse_time, parse_zone
 
 NOW = 1_767_225_600_000  # 2026-01-01T00:00:00Z
 BERLIN = ZoneInfo("Europe/Berlin")

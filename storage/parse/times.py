@@ -2,7 +2,7 @@
 
 All are integer milliseconds since 1970-01-01 UTC. A time without a zone is read in the zone of the
 call, by default the local one. Every option and file with a time is parsed by :func:`read_time`;
-its forms are those of the table in :mod:`rmqctl.parse.time_forms`.
+its forms are those of the table in :mod:`storage.parse.time_forms`.
 
 A time before 1990 or after 2200 is refused, and the error shows how it was read: it is a number in
 another unit or a typing error, and would silently mean the start or the end of a queue.

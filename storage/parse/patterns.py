@@ -7,6 +7,7 @@ lookaround; its error says so.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final
 
 _MOST_BYTES: Final = 16 << 20
@@ -29,7 +30,19 @@ def search_text(pattern: str) -> Callable[[str], bool]:
     return lambda text: search(text.encode("utf-8", "surrogateescape"))
 
 
+@lru_cache
+def match_text(pattern: str) -> Callable[[str], bool]:
+    """A function that returns whether the whole of a text matches. ValueError as above."""
+    match = _compiled(pattern.encode("utf-8", "surrogateescape"), pattern, latin1=False).fullmatch
+    return lambda text: match(text.encode("utf-8", "surrogateescape")) is not None
+
+
 def _search(encoded: bytes, pattern: str, *, latin1: bool) -> Callable[[bytes], bool]:
+    search = _compiled(encoded, pattern, latin1=latin1).search
+    return lambda text: search(text) is not None
+
+
+def _compiled(encoded: bytes, pattern: str, *, latin1: bool) -> Any:
     if len(encoded) > LONGEST:
         raise ValueError(
             f"a regular expression of {len(encoded)} bytes is too long ({LONGEST} at most)"
@@ -42,10 +55,9 @@ def _search(encoded: bytes, pattern: str, *, latin1: bool) -> Callable[[bytes], 
     if latin1:
         options.encoding = re2.Options.Encoding.LATIN1
     try:
-        search = re2.compile(encoded, options).search
+        return re2.compile(encoded, options)
     except re2.error as error:
         raise ValueError(f"{pattern!r} is not a regular expression: {_reason(error)}") from None
-    return lambda text: search(text) is not None
 
 
 def _engine() -> Any:

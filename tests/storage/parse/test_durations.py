@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from rmqctl.parse.durations import (
+from storage.parse.durations import (
     format_duration,
     format_size,
     parse_duration,
