@@ -75,9 +75,7 @@ def check_named(stores: Sequence[StoreRef], options: Options, *, may_come: bool 
     _check("topics" if choice.queues is None else "queues", "topic", choice.named, topics)
     _check_queues(choice, queues)
     if choice.pattern is not None and not may_come and not any(choice.wants(*q) for q in queues):
-        raise OptionError(
-            f"topicsPattern: {choice.pattern.pattern!r} matches no topic ({_some(topics)})"
-        )
+        raise OptionError(f"topicsPattern: {choice.pattern!r} matches no topic ({_some(topics)})")
     _check("groups", "group", options.groups, groups)
     _check("startingOffset", "group", readers, groups)
     brokers = {ref.broker for ref in stores}

@@ -103,7 +103,7 @@ class Options(NamedTuple):
     table                see TABLES; default messages
     columns              the columns to read, commas between; default all
     topics, groups       names with commas between; default all but RocketMQ's own
-    topicsPattern        a regular expression that matches whole names of topics, also of new ones
+    topicsPattern        a regular expression (RE2) for whole names of topics, also of new ones
     queues               queue ids in JSON, by topic, or by broker and topic
     pushdown             filters on place, time and tags are used before reading. auto (default):
                          where Spark's setting spark.sql.python.filterPushdown.enabled is on; true:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Mapping
 from typing import Any, Final, NamedTuple
+
+from storage.parse.patterns import match_text
 
 from .errors import OptionError
 
@@ -18,7 +19,8 @@ class TopicChoice(NamedTuple):
     """One of three choices; none of them selects all topics but RocketMQ's own."""
 
     names: frozenset[str] | None = None
-    pattern: re.Pattern[str] | None = None
+    pattern: str | None = None
+    """A regular expression of RE2."""
     queues: Mapping[str | None, Mapping[str, frozenset[int]]] | None = None
     """By broker (None: any), then by topic."""
 
@@ -34,8 +36,7 @@ class TopicChoice(NamedTuple):
         own = next((prefix for prefix in SYSTEM if topic.startswith(prefix)), None)
         if self.pattern is None:
             return own is None
-        text = self.pattern.pattern
-        return bool(self.pattern.fullmatch(topic)) and (own is None or text.startswith(own))
+        return (own is None or self.pattern.startswith(own)) and match_text(self.pattern)(topic)
 
     @property
     def selects_some(self) -> bool:
@@ -60,11 +61,10 @@ def read_topics(given: Mapping[str, str]) -> TopicChoice:
     if "topicsPattern" in given:
         text = given["topicsPattern"]
         try:
-            return TopicChoice(pattern=re.compile(text))
-        except re.error as error:
-            raise OptionError(
-                f"topicsPattern: {text!r} is no regular expression: {error}"
-            ) from None
+            match_text(text)
+        except ValueError as error:
+            raise OptionError(f"topicsPattern: {error}") from None
+        return TopicChoice(pattern=text)
     if "queues" in given:
         return TopicChoice(queues=_queues(given["queues"]))
     return TopicChoice()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import shutil
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,23 @@ def test_a_pattern_matches_whole_names(tmp_path: Path, pattern: str, wanted: set
     assert topics(store(tmp_path / "a"), topicsPattern=pattern) == wanted
 
 
+@pytest.mark.timeout(60)
+def test_a_pattern_takes_no_more_time_than_the_names_are_long(tmp_path: Path) -> None:
+    long = "a" * 60
+    root = store(tmp_path / "a", ("aab", long))
+    assert topics(root, topicsPattern="(a+)+b") == {"aab"}
+    stream = Stream(root, topicsPattern="(a+)+b")
+    assert {row["topic"] for batch in stream.drain() for row in batch} == {"aab"}
+
+
+def test_a_choice_with_a_pattern_goes_to_tasks(tmp_path: Path) -> None:
+    root = store(tmp_path / "a")
+    options = read_options({"path": str(root), "topicsPattern": "pay.*"})
+    again = pickle.loads(pickle.dumps(options.topics))
+    assert again == options.topics
+    assert again.wants("a", "pay-2", 0)
+
+
 @pytest.mark.parametrize(
     ("value", "wanted"),
     [
@@ -72,7 +90,8 @@ def test_queues_are_named_by_topic_or_by_broker(
     ("option", "value", "said"),
     [
         ("topicsPattern", "zap.*", "'zap..' matches no topic .there are pay, pay-2, ship"),
-        ("topicsPattern", "(", "is no regular expression"),
+        ("topicsPattern", "(", r"topicsPattern: '\(' is not a regular expression: missing \)"),
+        ("topicsPattern", r"(a)\1", "no back references"),
         ("queues", "{", "is no JSON: Expecting"),
         ("queues", "[]", "has not the form"),
         ("queues", '{"pay": 1}', "has not the form"),
