@@ -162,13 +162,12 @@ def produce(
         raise UsageProblem("produce has no dry run")
     from rmqctl.cli.opening import open_for_writing
     from rmqctl.parse.lists import parse_delimiter
-    from storage.parse.durations import parse_rate
 
     from .rate_limit import Pace
     from .run import ENDED_EARLY, Limits, ProduceRun
 
     ends = cli.parsed("--delimiter", parse_delimiter, delimiter)
-    pace = Pace(cli.parsed("--rate", parse_rate, rate) if rate else None)
+    pace = Pace(_rate(cli, rate) if rate else None)
     limits = Limits(batch, count, skip_invalid, ends if tee else None, allow_empty)
     level = _level(cli, delay_level, delay)
     defaults = _defaults(topic, queue, key, tag, properties, level, ordering_key)
@@ -205,6 +204,12 @@ def produce(
     except ENDED_EARLY:
         run.account(topic)
         raise
+
+
+def _rate(cli: Cli, text: str) -> float:
+    from storage.parse.durations import parse_rate
+
+    return cli.parsed("--rate", parse_rate, text)
 
 
 def _speed(cli: Cli, text: str) -> float:
