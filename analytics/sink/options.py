@@ -61,6 +61,10 @@ def read_sink_options(options: Mapping[str, str], *, stream: bool) -> SinkOption
         _check_write_id(write_id, stream=stream, exactly_once=exactly_once)
     staging = None
     if "stagingLocation" in given:
+        if not exactly_once:
+            raise SinkOptionError(
+                "stagingLocation has no effect with delivery=atLeastOnce; leave it out"
+            )
         staging = local_path("stagingLocation", given["stagingLocation"])
     elif stream and exactly_once:
         staging = _of_checkpoint(options)

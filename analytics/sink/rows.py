@@ -116,10 +116,12 @@ class RowReader:
             self._row += 1
 
     def _message(self, row: Mapping[str, Any]) -> Outgoing:
-        topic = row.get("topic") or self._topic
+        topic = self._topic if row.get("topic") is None else row["topic"]
         body = row["body"]
         if topic is None:
             raise ValueError("its topic is null, and there is no option topic")
+        if not topic:
+            raise ValueError("its topic is empty; only null stands for the option topic")
         if body is None:
             raise ValueError(f"its body is null (topic {topic})")
         if isinstance(body, str):

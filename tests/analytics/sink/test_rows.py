@@ -103,6 +103,7 @@ def test_rows_go_to_their_queue_to_that_of_their_ordering_key_or_round(root):
         ),
         ({"body": ["x", "y"], "queue_id": [2, 3]}, "row 1 .*: topic T has no queue 3: it has 3"),
         ({"body": ["x", "y"], "queue_id": [2, -1]}, "row 1 .*: topic T has no queue -1"),
+        ({"body": ["x", "y"], "topic": [None, ""]}, "row 1 .*: its topic is empty; only null"),
         ({"body": ["x", "y"], "topic": ["T", "a b"]}, "row 1 .* characters other than"),
         ({"body": ["x", "y"], "topic": ["T", "R"]}, "row 1 .*: topic R takes no messages"),
         (
@@ -160,6 +161,14 @@ def test_columns_are_refused_when_the_query_starts(root, schema, topic, reason):
         ({"path": "s", "writeId": "a/b"}, False, "writeId: 'a/b' is not 1 to 100"),
         ({"path": "s", "writeId": "a", "checkpointLocation": "c"}, True, "known by its checkpoint"),
         ({"path": "s", "writeId": "a", "delivery": "atLeastOnce"}, False, "has no effect with"),
+        *(
+            (
+                {"path": "s", "stagingLocation": "c", "delivery": "atLeastOnce"},
+                stream,
+                "stagingLocation has no effect with delivery=atLeastOnce",
+            )
+            for stream in (False, True)
+        ),
         ({"path": "s"}, True, "no checkpointLocation is set"),
         (
             {"path": "s", "checkpointLocation": "hdfs://h/c"},
