@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from analytics.lag.log_offsets import first_at
 from analytics.report.scan import progress_of
+from storage.clock import now_ms
+from storage.parse.times import parse_time
 from storage.readonly import Boundary, StoreView
 
 from .errors import DataLossError, OptionError
@@ -120,9 +122,10 @@ def read_bound(offset: str, timestamp: str, given: Mapping[str, str], usual: Bou
     if offset in given and timestamp in given:
         raise OptionError(f"{offset} and {timestamp}: give one of them")
     if timestamp in given:
-        text = given[timestamp]
-        value = _tree(timestamp, text) if _is_tree(text) else _time(timestamp, text)
-        return Bound(timestamp, _map(value, lambda leaf, _: _time(timestamp, leaf)), is_time=True)
+        text, now = given[timestamp], now_ms()
+        value = _tree(timestamp, text) if _is_tree(text) else text
+        times = _map(value, lambda leaf, _: _time(timestamp, leaf, now))
+        return Bound(timestamp, times, is_time=True)
     if offset not in given:
         return usual
     text = given[offset].strip()
@@ -174,23 +177,14 @@ def _offset(option: str, leaf: Any, depth: int) -> Any:
     raise OptionError(f"{option}: {json.dumps(leaf)} is no offset there; the form is {_FORM}")
 
 
-def _time(option: str, leaf: Any, *_: Any) -> Any:
-    if isinstance(leaf, str) and leaf.isascii() and leaf.isdigit():
-        return int(leaf)
-    if type(leaf) is int and leaf >= 0:
-        return leaf
-    if isinstance(leaf, str):
+def _time(option: str, leaf: Any, now: int) -> int:
+    """Milliseconds since 1970 of a time as the commands read it; without a zone it is in UTC."""
+    if type(leaf) is int or isinstance(leaf, str):
         try:
-            moment = datetime.fromisoformat(leaf)
-        except ValueError:
-            pass
-        else:
-            aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-            return round(aware.timestamp() * 1000)
-    raise OptionError(
-        f"{option}: {json.dumps(leaf)} is no time: milliseconds since 1970, or as "
-        "2026-11-26T17:30:00Z"
-    )
+            return parse_time(str(leaf), now, UTC)
+        except ValueError as error:
+            raise OptionError(f"{option}: {error}") from None
+    raise OptionError(f"{option}: {json.dumps(leaf)} is not a time")
 
 
 def _leaf(value: Any, broker: str, topic: str, queue_id: int) -> tuple[Any, bool]:

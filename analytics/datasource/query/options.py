@@ -115,7 +115,7 @@ class Options(NamedTuple):
                          worker holds two or three of them
     startingOffset       where reading begins: earliest (default), latest (streams), a commit log
                          offset, JSON, or group:NAME, see ``bounds``
-    startingTimestamp    the same by store time: ms, ISO 8601, or JSON of these
+    startingTimestamp    the same by store time, in the forms of the commands (UTC), or JSON
     endingOffset, endingTimestamp
                          where a batch ends, in the same forms; default latest
     maxBytesPerTrigger   bytes of the logs that one batch of a stream takes, about, of all stores

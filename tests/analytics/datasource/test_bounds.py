@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 
 from analytics.datasource.query.errors import DataLossError, OptionError
 from analytics.datasource.query.options import read_options
+from storage.clock import now_ms
 from tests.support.hand_made import TINY, HandMade, Stored
 from tests.support.spark_source import Row, Stream, read_table
 
@@ -73,7 +74,7 @@ STARTS: list[tuple[dict[str, str], Callable[[HandMade, Stored], bool]]] = [
             or (m.topic, m.queue_id) == ("U", 1)
         ),
     ),
-    ({"startingTimestamp": "99999999999999"}, lambda made, m: _new(made, m)),
+    ({"startingTimestamp": "2199-12-31"}, lambda made, m: _new(made, m)),
     (
         {"startingOffset": "group:g", "topics": "T"},
         lambda made, m: m.topic == "T" and m.queue_offset >= (5, 12)[m.queue_id],
@@ -179,12 +180,29 @@ def _late(message: Stored, topic: str, queue_id: int, end: int) -> bool:
     return (message.topic, message.queue_id) == (topic, queue_id) and message.queue_offset >= end
 
 
-def test_times_are_written_in_three_ways(made: HandMade) -> None:
-    ms = 1_795_255_492_705
-    texts = [str(ms), json.dumps({"*": ms}), datetime.fromtimestamp(ms / 1000, UTC).isoformat()]
+def test_times_are_written_as_for_the_commands_and_without_a_zone_in_utc(made: HandMade) -> None:
+    ms = 1_795_255_492_000
+    moment = datetime.fromtimestamp(ms / 1000, UTC)
+    texts = [
+        str(ms),
+        json.dumps({"*": ms}),
+        json.dumps({"*": ms // 1000}),
+        str(ms // 1000),
+        f"{ms}000",
+        f"{ms}000000",
+        moment.isoformat(),
+        moment.replace(tzinfo=None).isoformat(),
+        moment.astimezone(timezone(timedelta(hours=8))).isoformat(),
+    ]
     for text in texts:
         bound = read_options({"path": ".", "startingTimestamp": text}).starting
-        assert bound.value in (ms, {"*": ms})
+        assert bound.value in (ms, {"*": ms}), text
+
+
+def test_a_time_may_be_so_long_before_now(made: HandMade) -> None:
+    before = now_ms()
+    bound = read_options({"path": ".", "startingTimestamp": "-1h"}).starting
+    assert before - 3_600_000 <= bound.value <= now_ms() - 3_600_000
 
 
 @pytest.mark.parametrize(
@@ -206,8 +224,11 @@ def test_times_are_written_in_three_ways(made: HandMade) -> None:
             "startingOffset: no store has a topic 'TT'",
         ),
         ({"startingOffset": '{"b": {"T": {"0": 99}}}'}, "99 lies past the end of b: queue 0 of T"),
-        ({"startingTimestamp": "noon"}, "is no time: milliseconds since 1970"),
-        ({"endingTimestamp": '{"b": {"T": -1}}'}, "-1 is no time"),
+        ({"startingTimestamp": "noon"}, "startingTimestamp: 'noon' is not a time; did you mean"),
+        ({"startingTimestamp": "99999999999999"}, "would be 5138-.*: a time must lie between 1990"),
+        ({"endingTimestamp": "0001-01-01T00:00:00"}, "endingTimestamp: .* must lie between 1990"),
+        ({"endingTimestamp": '{"b": {"T": -1}}'}, "endingTimestamp: '-1' is not a time"),
+        ({"endingTimestamp": '{"b": {"T": true}}'}, "endingTimestamp: true is not a time"),
         (
             {"startingOffset": "5", "startingTimestamp": "5"},
             "startingOffset and startingTimestamp: give one of them",
