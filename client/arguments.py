@@ -149,6 +149,16 @@ def check_whole(name: str, value: object, least: int | None = None) -> None:
         raise ClientConfigError(f"{name} is {value}; it must be {least} or more")
 
 
+def check_time(name: str, value: int) -> None:
+    """Refuse a time (ms) other than 0 before 1990 or after 2200. Raises ClientConfigError."""
+    from storage.parse.times import check_timestamp
+
+    try:
+        check_timestamp(name, value)
+    except ValueError as error:
+        raise ClientConfigError(str(error)) from None
+
+
 def check_text(name: str, value: object, *, none: bool = True) -> None:
     """Refuse what is no text; ``none``: None is fine. Raises ClientArgumentError."""
     if not isinstance(value, str) and not (none and value is None):

@@ -164,7 +164,10 @@ class PullApi(Protocol):
     def search_offset(
         self, topic: str, queue_id: int, timestamp: int, boundary: Boundary | None = None
     ) -> int:
-        """Offset of a store time (SEARCH_OFFSET_BY_TIMESTAMP); None: 4.9's nearest message."""
+        """Offset of a store time, ms (SEARCH_OFFSET_BY_TIMESTAMP); None: 4.9's nearest message.
+
+        Raises BrokerSystemError for a time other than 0 before 1990 or after 2200.
+        """
         ...
 
     def view_message(self, commitlog_offset: int) -> MessageExt | None:

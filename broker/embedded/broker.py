@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Self
 from broker.api.offsets import OffsetCommit, OffsetQuery
 from broker.api.send import DEFAULT_SEND, ColumnSendResult, RowColumns, SendOptions, SendResult
 from broker.config import BrokerConfig
-from broker.errors import NoPermissionError
+from broker.errors import BrokerSystemError, NoPermissionError
 from broker.java_store import config_of
 from broker.offset.offset_manager import offset_query
 from broker.tables.shared_table import READ_ONLY
@@ -269,6 +269,12 @@ class EmbeddedBroker(BrokerParts):
         self, topic: str, queue_id: int, timestamp: int, boundary: Boundary | None = None
     ) -> int:
         """See Broker.search_offset."""
+        from storage.parse.times import check_timestamp
+
+        try:
+            check_timestamp("the timestamp", timestamp)
+        except ValueError as error:
+            raise BrokerSystemError(str(error)) from None
         if boundary is None:
             return self.view.offset_in_queue_by_time(topic, queue_id, timestamp)
         return self.view.offset_in_queue_by_time(topic, queue_id, timestamp, boundary)

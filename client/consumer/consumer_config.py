@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker.api.members import MessageModel
 from broker.api.offsets import ConsumeFromWhere
-from client.arguments import check_settings
+from client.arguments import check_settings, check_time
 from client.errors import ClientConfigError, check_range
 from storage.format.message import TRACE_TOPIC
 
@@ -106,6 +106,7 @@ class ConsumerConfig:
     def __post_init__(self) -> None:
         checked = (field for field in fields(ConsumerConfig) if field.name != _CHECKED_AT_START)
         check_settings(self, checked, _RANGES, rocketmq_name)
+        check_time(rocketmq_name("consume_timestamp"), self.consume_timestamp)
         for name, high in _TOPIC_THRESHOLDS.items():
             if getattr(self, name) != -1:
                 but = ", or -1 for none"

@@ -13,7 +13,7 @@ from broker.api.members import (
 )
 from broker.errors import BrokerError
 from broker.validation import check_topic
-from client.arguments import check_queue, check_whole
+from client.arguments import check_queue, check_time, check_whole
 from client.consumer.consumer import Consumer
 from client.errors import GroupRegisteredError
 from client.offset_store.offset_store import ReadOffsetType, compute_pull_from_where
@@ -81,8 +81,12 @@ class ActiveConsumer(Consumer):
         return self._running().routes.subscribe_queues(topic)
 
     def search_offset(self, queue: MessageQueue, timestamp: int) -> int:
-        """Give the offset of a store time, ms: that of the message nearest to it."""
+        """Give the offset of a store time, ms: that of the message nearest to it.
+
+        Raises ClientConfigError for a time other than 0 before 1990 or after 2200.
+        """
         check_whole("the timestamp", timestamp)
+        check_time("the timestamp", timestamp)
         broker = self._broker_of(queue)
         return broker.search_offset(queue.topic, queue.queue_id, timestamp)
 

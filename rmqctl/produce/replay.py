@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Final
 
-from rmqctl.parse.times import parse_time
+from storage.parse.times import parse_time
 
 from .sender import InvalidRecordError
 from .sources import Portion

@@ -12,7 +12,6 @@ from rmqctl.output.last_line import LAST_LINE
 from storage.counted import counted
 from storage.errors import RocketMQError
 from storage.format.message import split_keys
-from storage.parse.durations import format_duration, format_size
 
 from .rows import SentRow, sent_rows
 from .sender import Defaults, InvalidRecordError, Sender
@@ -281,6 +280,8 @@ def _words_about_divided(divided: "Sequence[tuple[int, str]]") -> str:
 
 
 def _summary(sender: Sender, elapsed_ms: int, topic: str) -> str:
+
+    from storage.parse.durations import format_duration, format_size
 
     count = sender.count
     speed = f", {count * 1000 / elapsed_ms:,.0f} msgs/s" if elapsed_ms and count else ""

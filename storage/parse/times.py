@@ -118,6 +118,16 @@ def parse_epoch(number: int) -> int:
     return parse_time(str(number), 0)
 
 
+def check_timestamp(name: str, timestamp: int) -> None:
+    """Raise ValueError for a number of ms that is neither 0 nor a time from 1990 to 2200: it is in
+    another unit, and would silently mean the start or the end of a queue."""
+    if timestamp and not _is_plausible(timestamp):
+        raise ValueError(
+            f"{name} is {timestamp} ms, which would be {_year_or_time(timestamp)}: a time must lie "
+            "between 1990 and 2200 (0 is before every message)"
+        )
+
+
 def check_order(first: int | None, last: int | None, names: tuple[str, str]) -> None:
     """Raise ValueError if a time range ends before it begins; None is an open end."""
     if first is not None and last is not None and first > last:

@@ -6,6 +6,7 @@ import pytest
 
 from broker.api.broker import Broker
 from broker.api.pull import MAX_TIMESTAMP
+from broker.errors import BrokerSystemError
 from storage.configs.topics import TopicConfig
 from storage.format.message import Message
 from storage.format.message_id import parse_offset_msg_id
@@ -76,6 +77,10 @@ def test_offsets_are_found_by_time(root, open_broker):
     assert broker.search_offset("T", 0, times[2] + 1, Boundary.LOWER) == 3
     assert broker.search_offset("T", 0, times[2] + 1, Boundary.UPPER) == 2
     assert broker.search_offset("T", 0, times[4] + 1, Boundary.LOWER) == 5
+    assert broker.search_offset("T", 0, 0) == 0
+    for timestamp in (times[0] // 1000, times[0] * 1000, -1):
+        with pytest.raises(BrokerSystemError, match=f"the timestamp is {timestamp} ms, "):
+            broker.search_offset("T", 0, timestamp)
 
 
 def test_bounds_of_queues(topic):

@@ -342,11 +342,23 @@ def test_arguments_of_a_pull_consumer(manager: Any, broker: Any) -> None:
             (lambda: consumer.update_consume_offset(5, 1), "is no MessageQueue"),  # type: ignore[arg-type]
             (lambda: consumer.fetch_consume_offset(5), "is no MessageQueue"),  # type: ignore[arg-type]
             (lambda: consumer.search_offset(QUEUE, "x"), "the timestamp is 'x'"),  # type: ignore[arg-type]
+            (
+                lambda: consumer.search_offset(QUEUE, 1_767_225_600),
+                "the timestamp is 1767225600 ms",
+            ),
+            (lambda: consumer.search_offset(QUEUE, -1), "must lie between 1990 and 2200"),
             (lambda: consumer.send_message_back("x", QUEUE), "'x' .str. is no message that was"),  # type: ignore[arg-type]
         )
         for call, said in refused:
             with pytest.raises(ClientConfigError, match=said):
                 call()
+        assert consumer.search_offset(QUEUE, 0) == 0
+
+
+@pytest.mark.parametrize("timestamp", [1_767_225_600, 1_767_225_600_000_000])
+def test_a_start_in_another_unit_is_refused(timestamp: int) -> None:
+    with pytest.raises(ClientConfigError, match=r"consumeTimestamp is \d+ ms, .* 1990 and 2200"):
+        ConsumerConfig(consume_timestamp=timestamp)
 
 
 def test_a_clients_name_is_a_text() -> None:

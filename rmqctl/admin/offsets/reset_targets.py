@@ -7,7 +7,8 @@ and ``to_current`` are destinations; the other functions return one.
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from rmqctl.errors import NotFound
+from rmqctl.errors import NotFound, UsageProblem
+from storage.parse.times import check_timestamp
 from storage.read.by_time import Boundary
 
 from .queues import GroupPosition, QueueId, committed
@@ -40,7 +41,12 @@ def to_time(timestamp: int, boundary: Boundary = Boundary.LOWER) -> Destination:
 
     LOWER is the first message at or after it, UPPER the last one at or before it, NEAREST49 what a
     4.9 broker finds (storage.read.by_time). A note says where the time lies after ``now_ms``.
+    UsageProblem for a time other than 0 before 1990 or after 2200.
     """
+    try:
+        check_timestamp("the timestamp", timestamp)
+    except ValueError as error:
+        raise UsageProblem(str(error)) from None
 
     def reset_target(snapshot: "OffsetSnapshot", position: GroupPosition) -> ResetTarget:
         note = FUTURE if timestamp > snapshot.now_ms else None

@@ -47,7 +47,7 @@ def test_options_of_streams_are_refused_in_a_batch(option: str, value: str, tabl
 def test_options_of_batches_are_refused_in_a_stream() -> None:
     refused("pushdown has no effect in a stream", stream=True, pushdown="true")
     refused("endingOffset has no effect in a stream", stream=True, endingOffset="latest")
-    refused("endingTimestamp has no effect in a stream", stream=True, endingTimestamp="5")
+    refused("endingTimestamp has no effect in a stream", stream=True, endingTimestamp="2026-01-01")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from broker.errors import InvalidNameError, OffsetChangedError
 from rmqctl.admin import offsets
 from rmqctl.admin.changes import Change, journal_note
 from rmqctl.admin.offsets import QueueId, TopicChoice
-from rmqctl.errors import NotFound, Refused
+from rmqctl.errors import NotFound, Refused, UsageProblem
 from rmqctl.output.fields import fields_of
 from storage.configs.journal import Journal
 from storage.configs.journal_changes import Changes
@@ -34,6 +34,16 @@ def reset(asked, to, **more):
 
 def targets(change):
     return {row.queue_id: row.new_offset for row in change.plan}
+
+
+@pytest.mark.parametrize("timestamp", [START // 1000, START * 1000, -1])
+def test_a_time_in_another_unit_is_refused(asked, timestamp, offsets_of):
+    said = f"the timestamp is {timestamp} ms, .*: a time must lie between 1990 and 2200"
+    with pytest.raises(UsageProblem, match=said):
+        offsets.to_time(timestamp)
+    with pytest.raises(UsageProblem, match=said):
+        offsets.reset_by_time(asked.view, asked.broker, "g", "orders", timestamp)
+    assert offsets_of() == {0: 5}
 
 
 @pytest.mark.parametrize(
