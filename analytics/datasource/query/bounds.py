@@ -18,6 +18,7 @@ from storage.parse.times import parse_time
 from storage.readonly import Boundary, StoreView
 
 from .errors import DataLossError, OptionError
+from .topics import read_json
 
 if TYPE_CHECKING:
     from analytics.report.stores import StoreRef
@@ -58,6 +59,18 @@ class Bound(NamedTuple):
             (broker, topic)
             for broker, topics in tree.items()
             for topic in (topics if isinstance(topics, Mapping) else ("",))
+        }
+
+    def named_queues(self) -> set[tuple[str, str, str]]:
+        """The queues that the tree names: broker, topic and the text of the queue's number."""
+        tree = self.value if isinstance(self.value, Mapping) else {}
+        return {
+            (broker, topic, number)
+            for broker, topics in tree.items()
+            if isinstance(topics, Mapping)
+            for topic, numbers in topics.items()
+            if isinstance(numbers, Mapping)
+            for number in numbers
         }
 
 
@@ -152,10 +165,7 @@ def _is_tree(text: str) -> bool:
 
 
 def _tree(option: str, text: str) -> Any:
-    try:
-        found = json.loads(text)
-    except ValueError as error:
-        raise OptionError(f"{option}: {text!r} is no JSON: {error}") from None
+    found = read_json(option, text)
     if not found:
         raise OptionError(f"{option}: {text!r} has not the form {_FORM}")
     return found
@@ -188,13 +198,18 @@ def _time(option: str, leaf: Any, now: int) -> int:
 
 
 def _leaf(value: Any, broker: str, topic: str, queue_id: int) -> tuple[Any, bool]:
-    """The value for a queue (None: not named), and whether it is one of a whole store."""
+    """The value for a queue (None: not named), and whether it is one of a whole store.
+
+    What is named for the broker itself comes first, then what is named for any.
+    """
     if not isinstance(value, Mapping):
         return value, True
-    below = value.get(broker, value.get(ANY))
-    if not isinstance(below, Mapping):
-        return below, True
-    below = below.get(topic)
-    if isinstance(below, Mapping):
-        below = below.get(str(queue_id))
-    return below, False
+    for below in (value.get(broker), value.get(ANY)):
+        if below is not None and not isinstance(below, Mapping):
+            return below, True
+        leaf = (below or {}).get(topic)
+        if isinstance(leaf, Mapping):
+            leaf = leaf.get(str(queue_id))
+        if leaf is not None:
+            return leaf, False
+    return None, False

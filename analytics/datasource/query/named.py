@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -82,6 +83,11 @@ def check_named(stores: Sequence[StoreRef], options: Options, *, may_come: bool 
     for option, places in named.items():
         _check(option, "broker", {broker for broker, _ in places} - {ANY}, brokers)
         _check(option, "topic", {topic for _, topic in places} - {""}, topics)
+    for bound in bounds:
+        for broker, topic, text in sorted(bound.named_queues()):
+            there = _numbers(queues, None if broker == ANY else broker, topic)
+            if text not in map(str, there):
+                raise OptionError(_no_queue(bound.option, text, topic, there))
 
 
 def _are_known(
@@ -106,6 +112,10 @@ def _are_known(
         for topic, ids in of_broker.items()
         for queue_id in ids
     }
+    for broker, topic, text in (one for bound in bounds for one in bound.named_queues()):
+        if not re.fullmatch(r"0|[1-9][0-9]{0,9}", text):
+            return False
+        queues.add((None if broker == ANY else broker, topic, int(text)))
     is_matched = choice.pattern is None or may_come
     for ref in stores:
         if not (topics or groups or queues) and is_matched:
@@ -144,13 +154,22 @@ def _check_queues(choice: TopicChoice, known: Collection[tuple[str, str, int]]) 
         if broker is not None and broker not in brokers:
             _check("queues", "broker", {broker}, brokers)
         for topic, ids in topics.items():
-            there = {q for b, t, q in known if t == topic and broker in {None, b}}
+            there = _numbers(known, broker, topic)
             missing = sorted(ids - there)
             if missing:
-                has = ", ".join(map(str, sorted(there))) or "none"
-                raise OptionError(
-                    f"queues: no store has queue {missing[0]} of {topic!r} (there are {has})"
-                )
+                raise OptionError(_no_queue("queues", missing[0], topic, there))
+
+
+def _numbers(
+    known: Collection[tuple[str, str, int]], broker: str | None, topic: str
+) -> Collection[int]:
+    """The queues of a topic in one broker, or in any."""
+    return {number for b, t, number in known if t == topic and broker in {None, b}}
+
+
+def _no_queue(option: str, number: int | str, topic: str, there: Collection[int]) -> str:
+    has = ", ".join(map(str, sorted(there))) or "none"
+    return f"{option}: no store has queue {number!r} of {topic!r} (there are {has})"
 
 
 def _some(known: Collection[str]) -> str:

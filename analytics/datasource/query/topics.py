@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
 from typing import Any, Final, NamedTuple
 
+from storage.format.errors import JsonError
+from storage.format.strict_json import loads_strict
 from storage.parse.patterns import match_text
 
 from .errors import OptionError
@@ -83,11 +84,16 @@ def split_names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _queues(text: str) -> dict[str | None, dict[str, frozenset[int]]]:
+def read_json(option: str, text: str) -> Any:
+    """Read the JSON of an option. Raises OptionError, also for a name that comes twice."""
     try:
-        tree: Any = json.loads(text)
-    except ValueError as error:
-        raise OptionError(f"queues: {text!r} is no JSON: {error}") from None
+        return loads_strict(text)
+    except JsonError as error:
+        raise OptionError(f"{option}: {text!r} is no JSON: {error.reason}") from None
+
+
+def _queues(text: str) -> dict[str | None, dict[str, frozenset[int]]]:
+    tree = read_json("queues", text)
     found: dict[str | None, dict[str, frozenset[int]]] = {}
     if isinstance(tree, dict) and tree:
         for key, value in tree.items():

@@ -60,6 +60,13 @@ STARTS: list[tuple[dict[str, str], Callable[[HandMade, Stored], bool]]] = [
         lambda made, m: m.queue_offset >= {("T", 0): 7, ("U", 1): 15}.get((m.topic, m.queue_id), 0),
     ),
     ({"startingOffset": '{"*": {"T": {"0": 30}}}'}, lambda made, m: _from(m, "T", 0, 30)),
+    (
+        {"startingOffset": '{"*": {"T": {"0": 30, "1": 9}}, "b": {"U": {"1": 15}, "T": {"1": 7}}}'},
+        lambda made, m: (
+            m.queue_offset
+            >= {("T", 0): 30, ("T", 1): 7, ("U", 1): 15}.get((m.topic, m.queue_id), 0)
+        ),
+    ),
     ({"startingOffset": '{"b": 5000}'}, lambda made, m: m.commitlog_offset >= 5000),
     ({"startingOffset": '{"b": {"T": "latest"}}'}, lambda made, m: _new(made, m) or m.topic != "T"),
     ({"startingOffset": '{"b": {"T": {"1": -1}}}'}, lambda made, m: _new_of(made, m, "T", 1)),
@@ -222,6 +229,18 @@ def test_a_time_may_be_so_long_before_now(made: HandMade) -> None:
         (
             {"startingOffset": '{"b": {"TT": {"0": 1}}}'},
             "startingOffset: no store has a topic 'TT'",
+        ),
+        ({"startingOffset": '{"*": {"T": {"9": 23}}}'}, "no store has queue '9' of 'T' .there are"),
+        ({"startingOffset": '{"b": {"T": {"00": 23}}}'}, "no store has queue '00' of 'T'"),
+        ({"startingOffset": '{"b": {"T": {" 0": 23}}}'}, "no store has queue ' 0' of 'T'"),
+        ({"endingOffset": '{"b": {"T": {"O": 23}}}'}, "endingOffset: no store has queue 'O' of"),
+        (
+            {"startingTimestamp": '{"b": {"U": {"2": 1795255492705}}}'},
+            "startingTimestamp: no store has queue '2' of 'U' .there are 0, 1",
+        ),
+        (
+            {"startingOffset": '{"b": {"T": {"0": 5}}, "b": {"U": {"0": 5}}}'},
+            "startingOffset: .* is no JSON: it has the key 'b' twice",
         ),
         ({"startingOffset": '{"b": {"T": {"0": 99}}}'}, "99 lies past the end of b: queue 0 of T"),
         ({"startingTimestamp": "noon"}, "startingTimestamp: 'noon' is not a time; did you mean"),

@@ -93,6 +93,7 @@ def test_queues_are_named_by_topic_or_by_broker(
         ("topicsPattern", "(", r"topicsPattern: '\(' is not a regular expression: missing \)"),
         ("topicsPattern", r"(a)\1", "no back references"),
         ("queues", "{", "is no JSON: Expecting"),
+        ("queues", '{"pay": [0], "pay": [1]}', "is no JSON: it has the key 'pay' twice"),
         ("queues", "[]", "has not the form"),
         ("queues", '{"pay": 1}', "has not the form"),
         ("queues", '{"pay": ["1"]}', "has not the form"),
