@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from analytics.datasource.plan.batch_ranges import batch_ranges
 from analytics.datasource.plan.kept_logs import kept_logs
-from analytics.datasource.plan.ranges import given_limits, queue_ranges, tasks_of
+from analytics.datasource.plan.ranges import tasks_of
 from analytics.datasource.plan.store_shares import shares_of
 from analytics.datasource.query.errors import OptionError
 from analytics.datasource.query.named import check_named
@@ -67,14 +68,14 @@ class ObjectReader(TableReader):
 
     def _planned(self, folders: Folders) -> list[InputPartition]:
         options, chosen = self._options._replace(stores=folders.refs), self._chosen
-        stores = [log.ref for log in kept_logs(options, FolderLooks())]
+        logs = kept_logs(options, FolderLooks())
+        stores = [log.ref for log in logs]
         check_named(stores, options)
         if options.table not in STREAMED:
             wanted = [ref for ref in stores if chosen.wants("broker", ref.broker)]
             shares = shares_of(wanted, counts=options.table == COUNTED, looks=FolderLooks())
             return [Part(share._replace(ref=folders.address(share.ref))) for share in shares]
-        limits, records = given_limits(options), options.table == "messages"
-        found = list(queue_ranges(stores, options.topics, chosen, limits, records=records))
+        found = batch_ranges(logs, options, chosen)
         views: dict[str, StoreView] = {}
         try:
             tasks = tasks_of(found, options.task_size)

@@ -147,8 +147,11 @@ def _runs(first: int, end: int, offsets: frozenset[int] | None) -> Iterator[tupl
         yield start, stop
 
 
-def given_limits(options: Options) -> Callable[[StoreView, StoreRef], QueueLimits] | None:
-    """The bounds of a batch: ``startingOffset``, ``endingOffset`` and their times."""
+def given_limits(
+    options: Options, crossed: list[str] | None = None
+) -> Callable[[StoreView, StoreRef], QueueLimits] | None:
+    """The bounds of a batch: ``startingOffset``, ``endingOffset`` and their times. Queues that end
+    before they begin are added to ``crossed``."""
     if (options.starting, options.ending) == (BEGIN, END):
         return None
     fail = options.fail_on_data_loss
@@ -162,7 +165,10 @@ def given_limits(options: Options) -> Callable[[StoreView, StoreRef], QueueLimit
             if not (topics_are_given or start.reads(topic)):
                 return high, high
             first = start.offset(topic, queue_id, low, high, low)
-            return first, end.offset(topic, queue_id, low, high, high)
+            limit = end.offset(topic, queue_id, low, high, high)
+            if crossed is not None and limit < first:
+                crossed.append(f"{ref.broker}: queue {queue_id} of {topic} ({first}, {limit})")
+            return first, limit
 
         return of_queue
 

@@ -160,9 +160,7 @@ def _check_queues(choice: TopicChoice, known: Collection[tuple[str, str, int]]) 
                 raise OptionError(_no_queue("queues", missing[0], topic, there))
 
 
-def _numbers(
-    known: Collection[tuple[str, str, int]], broker: str | None, topic: str
-) -> Collection[int]:
+def _numbers(known: Collection[tuple[str, str, int]], broker: str | None, topic: str) -> set[int]:
     """The queues of a topic in one broker, or in any."""
     return {number for b, t, number in known if t == topic and broker in {None, b}}
 

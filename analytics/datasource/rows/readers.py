@@ -39,8 +39,9 @@ class TableReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Cut the work; queues are read up to their ends of now. Later messages are not."""
+        from analytics.datasource.plan.batch_ranges import batch_ranges, warn_of_no_rows
         from analytics.datasource.plan.log_now import LogLooks
-        from analytics.datasource.plan.ranges import given_limits, queue_ranges, tasks_of
+        from analytics.datasource.plan.ranges import tasks_of
         from analytics.datasource.plan.store_shares import shares_of
         from analytics.datasource.plan.stretches import are_few, stretch_tasks, whole_logs
 
@@ -57,10 +58,10 @@ class TableReader(DataSourceReader):
         check_named(stores, options)
         size, records = options.task_size, options.table == "messages"
         if are_few(logs, options.topics, chosen):
-            limits = given_limits(options)
-            found = queue_ranges(stores, options.topics, chosen, limits, records=records)
-            return [Part(task) for task in tasks_of(list(found), size)]
-        parts = whole_logs(logs, options, chosen)
+            return [Part(task) for task in tasks_of(batch_ranges(logs, options, chosen), size)]
+        parts = list(whole_logs(logs, options, chosen))
+        if not parts and chosen == EVERYTHING:
+            warn_of_no_rows(logs, options)
         is_part = options.topics.selects_some or chosen.selects_some
         return [Part(task) for task in stretch_tasks(parts, size, records=records, is_part=is_part)]
 

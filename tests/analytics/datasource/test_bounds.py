@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from analytics.datasource.plan import stretches
 from analytics.datasource.query.errors import DataLossError, OptionError
 from analytics.datasource.query.options import read_options
 from storage.clock import now_ms
@@ -258,6 +259,83 @@ def test_a_time_may_be_so_long_before_now(made: HandMade) -> None:
 def test_wrong_bounds_are_refused(root: Path, options: dict[str, Any], said: str) -> None:
     with pytest.raises(OptionError, match=said):
         read_table("messages", root, **options)
+
+
+@pytest.mark.parametrize("most_looks", [2_000, 0])
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"startingOffset": "999999999999"}, "startingOffset: 999999999999 lies past the end of"),
+        ({"endingOffset": "0"}, "endingOffset: 0 is not after the begin of the log, which is 0"),
+        (
+            {"startingOffset": "5000", "endingOffset": "100"},
+            "startingOffset (5000) is not before endingOffset (100)",
+        ),
+    ],
+)
+def test_a_batch_whose_bounds_leave_no_message_says_why(
+    root: Path,
+    options: dict[str, Any],
+    said: str,
+    most_looks: int,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stretches, "MOST_LOOKS", most_looks)
+    assert read_table("messages", root, **options) == []
+    assert f"the query has no rows: {said}" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"startingTimestamp": "2199-12-31"}, "startingTimestamp: no message was stored then or"),
+        ({"endingTimestamp": "1990-01-01"}, "endingTimestamp: all messages were stored then or"),
+        (
+            {"startingTimestamp": "2026-01-02", "endingTimestamp": "2026-01-01"},
+            "startingTimestamp (1767312000000) is not before endingTimestamp (1767225600000)",
+        ),
+    ],
+)
+def test_a_batch_whose_times_leave_no_message_says_why(
+    root: Path, options: dict[str, Any], said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert read_table("messages", root, **options) == []
+    assert f"the query has no rows: {said}" in caplog.text
+
+
+def test_a_queue_that_ends_before_it_begins_is_told(
+    root: Path, made: HandMade, caplog: pytest.LogCaptureFixture
+) -> None:
+    options: dict[str, Any] = {
+        "startingOffset": '{"b": {"T": {"0": 9}}}',
+        "endingOffset": '{"b": {"T": {"0": 3}}}',
+    }
+    rows = read_table("messages", root, **options)
+    assert places(rows) == those(made, lambda m: (m.topic, m.queue_id) != ("T", 0))
+    assert (
+        "startingOffset lies after endingOffset in 1 queue, of which nothing is read; the first is "
+        "b: queue 0 of T (9, 3)"
+    ) in caplog.text
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"startingOffset": "5000"},
+        {"startingTimestamp": "2199-12-31", "topics": "empty"},
+        {"startingOffset": "group:done", "topics": "U"},
+    ],
+)
+def test_a_batch_that_needs_no_word_has_none(
+    root: Path, options: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    progress = {"U@done": {"0": 17, "1": 16}, "empty@g": {"0": 0}}
+    path = root / "config" / "consumerOffset.json"
+    path.write_text(json.dumps({"offsetTable": progress}))
+    read_table("messages", root, **options)
+    assert caplog.text == ""
 
 
 def test_a_stream_from_the_progress_of_a_group_needs_topics(root: Path) -> None:
