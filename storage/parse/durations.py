@@ -36,7 +36,10 @@ _RATE: Final = r"(\d+(?:\.\d+)?)(?:/(s|m|h))?"
 
 
 def parse_duration(text: str) -> int:
-    """Milliseconds of ``500ms``, ``10s``, ``1h30m``, ``7d`` or ISO 8601 (``PT15M``, ``P1DT2H``)."""
+    """Milliseconds of ``500ms``, ``10s``, ``1h30m``, ``7d`` or ISO 8601 (``PT15M``, ``P1DT2H``).
+
+    Raises ValueError for another text.
+    """
     stripped = text.strip()
     if re.fullmatch(rf"(?:{_PART})+", stripped, re.ASCII):
         parts = [(float(n), unit) for n, unit in re.findall(_PART, stripped, re.ASCII)]
@@ -52,7 +55,10 @@ def parse_duration(text: str) -> int:
 
 def parse_span(text: str) -> int:
     """Milliseconds of a duration as systemd.time has it, ``1h 30min`` or ``2 days``, or as
-    parse_duration."""
+    parse_duration.
+
+    Raises ValueError for another text.
+    """
     stripped = text.strip()
     part = r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)"
     if not re.fullmatch(rf"{part}(?:\s*{part})*", stripped, re.ASCII):
@@ -88,7 +94,10 @@ def format_duration(milliseconds: int) -> str:
 
 
 def parse_size(text: str) -> int:
-    """Bytes of ``1000``, ``64K``, ``1.5M``, ``1GiB``; units are powers of 1024."""
+    """Bytes of ``1000``, ``64K``, ``1.5M``, ``1GiB``; units are powers of 1024.
+
+    Raises ValueError for another text.
+    """
     found = re.fullmatch(_SIZE, text.strip(), re.ASCII | re.IGNORECASE)
     if not found:
         raise ValueError(f"{text!r} is not a size (such as 1000, 64K, 10M or 1G)")
@@ -110,7 +119,10 @@ def format_size(size: int) -> str:
 
 
 def parse_rate(text: str) -> float:
-    """Per second, of ``100``, ``100/s``, ``30/m`` or ``5/h``; always above 0."""
+    """Per second, of ``100``, ``100/s``, ``30/m`` or ``5/h``; always above 0.
+
+    Raises ValueError for another text.
+    """
     found = re.fullmatch(_RATE, text.strip(), re.ASCII)
     if not found or not float(found[1]):
         raise ValueError(f"{text!r} is not a rate (such as 100/s or 30/m)")

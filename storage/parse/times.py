@@ -309,7 +309,10 @@ def format_time(timestamp: int, zone: tzinfo | None = None, *, iso: bool = False
 
 
 def parse_zone(text: str) -> tzinfo | None:
-    """The zone of ``local`` (None), ``UTC``, ``+08:00`` or a name such as ``Europe/Berlin``."""
+    """The zone of ``local`` (None), ``UTC``, ``+08:00`` or a name such as ``Europe/Berlin``.
+
+    Raises ValueError for another text.
+    """
     if text.lower() == "local":
         return None
     if text.upper() in {"UTC", "Z", "GMT"}:
