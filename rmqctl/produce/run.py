@@ -280,7 +280,6 @@ def _words_about_divided(divided: "Sequence[tuple[int, str]]") -> str:
 
 
 def _summary(sender: Sender, elapsed_ms: int, topic: str) -> str:
-
     from storage.parse.durations import format_duration, format_size
 
     count = sender.count

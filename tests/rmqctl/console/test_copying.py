@@ -89,7 +89,7 @@ def test_a_malformed_setting_is_said(stocked, monkeypatch):
 
 
 def test_a_command_has_the_zone_that_the_console_was_given(stocked, monkeypatch):
-    copied = []
+    copied: list[str] = []
 
     async def steps(console):
         monkeypatch.setattr(console.app, "copy", copied.append)

@@ -21,7 +21,7 @@ def stocked(store):
 
 @pytest.mark.slow
 def test_y_copies_the_name_of_the_row_or_the_cell_that_is_sorted_by(stocked, monkeypatch):
-    copied = []
+    copied: list[str] = []
 
     async def steps(console):
         monkeypatch.setattr(console.app, "copy", copied.append)
@@ -50,7 +50,7 @@ def test_y_copies_the_name_of_the_row_or_the_cell_that_is_sorted_by(stocked, mon
 @pytest.mark.slow
 def test_y_copies_what_names_a_row_of_events_or_of_what_needs_attention(tmp_path, monkeypatch):
     made = make_rich_store(tmp_path / "s", now_ms() - 600_000)
-    copied = []
+    copied: list[str] = []
 
     async def steps(console):
         monkeypatch.setattr(console.app, "copy", copied.append)
@@ -89,7 +89,7 @@ def test_s_again_turns_the_order_and_keeps_to_shown_columns(stocked):
 
 @pytest.mark.slow
 def test_a_click_puts_the_cursor_on_a_row_and_a_second_one_enters(stocked, monkeypatch):
-    copied = []
+    copied: list[str] = []
 
     async def steps(console):
         monkeypatch.setattr(console.app, "copy", copied.append)

@@ -1,6 +1,7 @@
 """Dead letters are read once while none moves; the look says how far it is, and can be stopped."""
 
 import threading
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,8 @@ def rich(tmp_path_factory):
 @pytest.mark.parametrize("look", [LETTERS, REASONS])
 def test_letters_are_not_read_again_while_none_moves(rich, look):
     place = Place("dlq", (GROUP,))
-    memory, told = {}, []
+    memory: dict[str, Any] = {}
+    told: list[Any] = []
     with EmbeddedBroker.open(rich, read_only=True) as broker:
 
         def rows(now):
