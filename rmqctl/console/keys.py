@@ -36,7 +36,7 @@ KEYS: Final = (
     Key(("ctrl+d", "pagedown"), "page_down", "^d", "half a page down"),
     Key(("ctrl+u", "pageup"), "page_up", "^u", "half a page up"),
     Key(("enter",), "open", "enter", "open what the row is about"),
-    Key(("escape",), "back", "esc", "close, or back to where a row led here from"),
+    Key(("escape",), "back", "esc", "close, or go back one screen"),
     Key(("minus",), "last_place", "-", "the screen before"),
     Key(("left_square_bracket",), "history_back", "[", "back in the history"),
     Key(("right_square_bracket",), "history_forward", "]", "forward in the history"),

@@ -56,7 +56,7 @@ def do_open(app: "ConsoleApp") -> None:
     elif row is not None and look.opens is not None:
         place = look.opens(row)
     if place is not None:
-        app.go(place, opened=True)
+        app.go(place)
 
 
 def do_back(app: "ConsoleApp") -> None:

@@ -76,8 +76,6 @@ class ConsoleApp(App[int], inherit_bindings=False):
         self.prompt: Prompt | None = None
         self.places: list[Place] = []
         self.at = -1
-        self.opened: set[int] = set()
-        """The numbers of the places to which a row of the place before led."""
         self.panes: list[Pane] = []
         self.active = 0
         self.boxes: list[Box] = []
@@ -130,7 +128,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
             self.walker.end(0)
             self.walker = None
         self.cli, self.reader, self._since = cli, reader, self._number
-        self.places, self.at, self.opened, self.panes = [], -1, set(), []
+        self.places, self.at, self.panes = [], -1, []
         self._left.clear()
         self.session = self._sessions.setdefault(cli.store.path, {})
         self._base = self._view()
@@ -196,16 +194,11 @@ class ConsoleApp(App[int], inherit_bindings=False):
 
     # Places
 
-    def go(self, place: Place, *, opened: bool = False, kept: bool = False) -> None:
-        """Show a place, and remember it.
-
-        ``opened``: a row led to it, so that Escape leads back; ``kept``: as it was left, if it was
-        shown not long ago.
-        """
+    def go(self, place: Place, *, kept: bool = False) -> None:
+        """Show a place, and remember it; ``kept``: as it was left, if it was shown not long ago."""
         self._leave()
         self.places = [*self.places[: self.at + 1], place]
         self.at = len(self.places) - 1
-        self.opened = {at for at in self.opened if at < self.at} | ({self.at} if opened else set())
         self._enter(self._left.get(place) if kept else None)
 
     def _leave(self) -> None:
