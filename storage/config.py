@@ -125,7 +125,7 @@ class StoreConfig(FrozenSettings):
     RANGES = MappingProxyType(
         {
             "flush_interval_commit_log_ms": FROM_ONE,
-            "flush_consume_queue_thorough_interval_ms": FROM_ONE,
+            "flush_consume_queue_thorough_interval_ms": FROM_ZERO,
             "sync_flush_timeout_ms": FROM_ONE,
             "max_message_size": FROM_ONE,
             "max_msgs_num_batch": FROM_ONE,

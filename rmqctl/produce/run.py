@@ -9,7 +9,6 @@ from rmqctl.cli.gc_tuning import keep_freed_memory
 from rmqctl.cli.signals import Terminated, TimeLimit
 from rmqctl.errors import PartlyDone
 from rmqctl.output.last_line import LAST_LINE
-from storage.counted import counted
 from storage.errors import RocketMQError
 from storage.format.message import split_keys
 
@@ -105,7 +104,7 @@ class ProduceRun:
             stored, unknown = self._sender.count, self._sender.unknown
         doubt = " (sent, not acknowledged: stored or not)" if unknown else ""
         LAST_LINE.print(
-            f"ended early: {counted(stored, 'message')} stored in {topic}, "
+            f"ended early: {_counted(stored, 'message')} stored in {topic}, "
             f"{len(self._invalid):,} failed, {unknown:,} unknown{doubt}",
             level="warning",
         )
@@ -222,7 +221,7 @@ class ProduceRun:
             return error
         if self._rows is not None:
             self._rows.finish()
-        stored = counted(sender.count, "message before is", "messages before are")
+        stored = _counted(sender.count, "message before is", "messages before are")
         return PartlyDone(f"{error}; the {stored} stored")
 
     def _judge(self, sender: Sender, empty: "Sequence[str]") -> None:
@@ -230,17 +229,17 @@ class ProduceRun:
         if empty and self._invalid:
             self._cli.warn(_words_about_empty(empty))
         if self._invalid and self._limits.skip_invalid:
-            left_out = f"left out {counted(len(self._invalid), 'message')} that cannot be sent"
+            left_out = f"left out {_counted(len(self._invalid), 'message')} that cannot be sent"
             raise PartlyDone(f"{left_out}; the first: {self._invalid[0]}", code)
         if self._invalid:
-            sent = counted(sender.count, "before it is", "before it are")
+            sent = _counted(sender.count, "before it is", "before it are")
             before = f"the {sent} sent, " if sender.count else ""
             after = "nothing after it" if sender.count else "nothing was sent"
             raise PartlyDone(f"{self._invalid[0]}; {before}{after}", code)
         if empty:
             raise PartlyDone(_words_about_empty(empty), code)
         if sender.not_flushed:
-            stored = counted(sender.not_flushed, "message is", "messages are")
+            stored = _counted(sender.not_flushed, "message is", "messages are")
             raise PartlyDone(f"{stored} stored, but not confirmed by the device")
 
 
@@ -285,6 +284,12 @@ def _summary(sender: Sender, elapsed_ms: int, topic: str) -> str:
     count = sender.count
     speed = f", {count * 1000 / elapsed_ms:,.0f} msgs/s" if elapsed_ms and count else ""
     return (
-        f"sent {counted(count, 'message')} ({format_size(sender.bytes)} bytes) to {topic} "
+        f"sent {_counted(count, 'message')} ({format_size(sender.bytes)} bytes) to {topic} "
         f"in {format_duration(elapsed_ms)}{speed}"
     )
+
+
+def _counted(number: int, one: str, many: str | None = None) -> str:
+    from storage.counted import counted  # most runs print no sentence
+
+    return counted(number, one, many)

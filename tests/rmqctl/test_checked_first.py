@@ -64,13 +64,17 @@ def refused(rich, place, call, *options):
     return result.err
 
 
+WITHOUT_ROW_OPTIONS = {"produce", "message import"}
+"""Commands whose rows are of what they did: they refuse each of the options by its name."""
+
+
 @pytest.mark.parametrize("call", [*CALLS, *ENDLESS], ids=lambda call: call.line)
 @pytest.mark.slow
 def test_what_rows_do_not_have_is_told_before_anything_is_done(rich, place, call):
     for option, value in (("--columns", "nosuch"), ("--sort", "-nosuch"), ("--where", "nosuch=1")):
         said = refused(rich, place, call, option, value)
         assert said.startswith(f"rmqctl: {option}"), said
-        assert "nosuch" in said
+        assert "nosuch" in said or (option == "--where" and call.command in WITHOUT_ROW_OPTIONS)
 
 
 CHANGES = [

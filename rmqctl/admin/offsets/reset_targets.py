@@ -43,10 +43,20 @@ def to_time(timestamp: int, boundary: Boundary = Boundary.LOWER) -> Destination:
     4.9 broker finds (storage.read.by_time). A note says where the time lies after ``now_ms``.
     UsageProblem for a time other than 0 before 1990 or after 2200.
     """
+    check_is_ms(timestamp)
+    return to_any_time(timestamp, boundary)
+
+
+def check_is_ms(timestamp: int) -> None:
+    """Raise UsageProblem for a time that cannot be meant in milliseconds."""
     try:
         check_timestamp("the timestamp", timestamp)
     except ValueError as error:
         raise UsageProblem(str(error)) from None
+
+
+def to_any_time(timestamp: int, boundary: Boundary) -> Destination:
+    """``to_time`` without a check, as a broker has none."""
 
     def reset_target(snapshot: "OffsetSnapshot", position: GroupPosition) -> ResetTarget:
         note = FUTURE if timestamp > snapshot.now_ms else None

@@ -11,7 +11,7 @@ from .change import MoveRows, OffsetMove
 from .plan import Describer, Step, steps_of
 from .queues import TopicChoice, chosen_queues
 from .reset_change import check_new_groups
-from .reset_targets import to_latest, to_time
+from .reset_targets import check_is_ms, to_any_time, to_latest
 from .rows import ResetByTimeRow
 from .snapshot import OffsetSnapshot
 
@@ -33,7 +33,7 @@ class ResetByTime(NamedTuple):
         """Where each queue goes. NotFound for an unknown topic or queue."""
         view, broker, progress = snapshot.view, snapshot.broker, snapshot.progress
         queues = chosen_queues(view, broker, progress, [self.group], [self.choice])
-        to = to_latest if self.timestamp is None else to_time(self.timestamp, self.boundary)
+        to = to_latest if self.timestamp is None else to_any_time(self.timestamp, self.boundary)
         return [self._kept(step) for step in steps_of(snapshot, queues, to, clamp=False)]
 
     def _kept(self, step: Step) -> Step:
@@ -65,9 +65,12 @@ def reset_by_time(
 
     Every queue of the topic is moved, one that the group never committed included; ``queues``
     narrows that. Without ``force`` a queue goes back or stays. A group of which the store has no
-    trace is NotFound, unless ``new_groups``. Rows are ResetByTimeRow.
+    trace is NotFound, unless ``new_groups``. Rows are ResetByTimeRow. UsageProblem for a time other
+    than 0 before 1990 or after 2200.
     """
     check_group(group)
+    if timestamp is not None:
+        check_is_ms(timestamp)
     choice = TopicChoice(topic, None if queues is None else tuple(queues))
     wanted = ResetByTime(group, choice, timestamp, boundary, force)
     snapshot = OffsetSnapshot.read(view, broker, now_ms=now_ms, warn=warn, java_check=java_check)

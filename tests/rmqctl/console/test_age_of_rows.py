@@ -28,9 +28,9 @@ def test_a_screen_that_is_opened_while_paused_is_read_once(stocked):
         ):
             console.app.go(place)
             await console.read()
+            await console.until(lambda shown=shown: shown in console.text())
             assert console.app.paused
             assert "paused" in console.lines()[1]
-            assert shown in console.text()
             numbers = [pane.number for pane in console.app.panes]
             assert not console.app.look(), "a second look reads nothing"
             assert [pane.number for pane in console.app.panes] == numbers

@@ -172,7 +172,7 @@ def test_an_export_is_saved_by_the_ending_of_its_name(two_groups, tmp_path):
     table, text = tmp_path / "a.json", tmp_path / "a.csv"
     result = run("offset", "export", "h", "-t", "t", "--save", table)
     assert (result.code, result.out) == (0, "")
-    assert result.err == f"wrote 1 offsets to {table}\n"
+    assert result.err == f"wrote 1 offset to {table}\n"
     assert json.loads(table.read_text()) == [
         {"group": "h", "topic": "t", "queue_id": 0, "offset": 3}
     ]
@@ -189,7 +189,7 @@ def test_a_dry_run_saves_no_export(two_groups, tmp_path):
     table = tmp_path / "a.csv"
     result = run("offset", "export", "h", "-t", "t", "--save", table, "-n")
     assert (result.code, result.out) == (0, "")
-    assert result.err == f"dry run: would write 1 offsets to {table}\n"
+    assert result.err == f"dry run: would write 1 offset to {table}\n"
     assert not table.exists()
     assert run("offset", "export", "--save", tmp_path / "nowhere" / "a.csv", "-n").code == 5
 
