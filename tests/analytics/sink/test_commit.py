@@ -120,7 +120,7 @@ def test_a_snapshot_has_no_markers(root):
 
 @pytest.mark.crash
 @pytest.mark.slow
-@pytest.mark.parametrize("kills", [8, pytest.param(400, marks=pytest.mark.long)])
+@pytest.mark.parametrize("kills", [4, pytest.param(400, marks=pytest.mark.long)])
 def test_commits_that_are_killed_lose_and_double_nothing(kills):
     with fast_folder() as folder:
         one = Slim(

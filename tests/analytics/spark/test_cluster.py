@@ -139,6 +139,7 @@ def test_a_cluster_says_what_this_process_says(
     assert here == there
 
 
+@pytest.mark.long
 def test_submitted_to_a_cluster_that_has_not_installed_us(cluster: Cluster, tmp_path: Path) -> None:
     zipped = tmp_path / "rmqctl.zip"
     subprocess.run(

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession as Sql
 from analytics.spark.session import SparkSession
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_sql_of_a_second_session_speaks_to_its_own_jvm() -> None:
     for _ in range(2):
         with SparkSession("local[2]") as spark:

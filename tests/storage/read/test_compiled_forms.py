@@ -37,7 +37,7 @@ FIELDS = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.long  # the wheel of tests/test_wheel.py is compiled, too
 def test_where_there_is_a_compiler_the_loops_are_compiled(tmp_path: Path) -> None:
     if shutil.which("cc") is None:
         assert compiled is None or (ROOT / "storage/native/_compiled.abi3.so").exists()
