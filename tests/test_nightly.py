@@ -97,6 +97,7 @@ def test_duckdb_reads_it(gathered: Path, night: list[str]) -> None:
     assert unknown[0][0] > 0
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_the_notebook_runs_cell_by_cell_and_spark_reads_what_was_gathered(
     gathered: Path,

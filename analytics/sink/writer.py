@@ -88,13 +88,14 @@ class BatchWriter(DataSourceArrowWriter):
         check_writable(options, schema, overwrite=overwrite)
         self._options = options
         self._write = options.write_id or f"{UNNAMED}{uuid4()}"
+        self._mark = Mark.of(options.path, self._write)  # tasks need not see the store
         self._base = options.staging or sink_folder(options.path)
         self._staging = self._base / f"{STAGING_PREFIX}{self._write}-{uuid4()}"
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
         """Stage the rows of a task."""
         if self._options.exactly_once:
-            put_mark(self._staging, Mark.of(self._options.path, self._write))
+            put_mark(self._staging, self._mark)
         return _task(self._options, self._staging, self._write, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:

@@ -106,7 +106,8 @@ class ConsumerConfig:
     def __post_init__(self) -> None:
         checked = (field for field in fields(ConsumerConfig) if field.name != _CHECKED_AT_START)
         check_settings(self, checked, _RANGES, rocketmq_name)
-        check_time(rocketmq_name("consume_timestamp"), self.consume_timestamp)
+        if self.consume_from_where is ConsumeFromWhere.CONSUME_FROM_TIMESTAMP:
+            check_time(rocketmq_name("consume_timestamp"), self.consume_timestamp)
         for name, high in _TOPIC_THRESHOLDS.items():
             if getattr(self, name) != -1:
                 but = ", or -1 for none"

@@ -59,7 +59,7 @@ class LocalFileOffsetStore:
         """
         loaded = self._file.load()
         if loaded.source is ConfigSource.BAK:
-            damage = CorruptFileError(self.path, 0, "its content is no table of progress")
+            damage = CorruptFileError(self.path, 0, "it is missing, or no table of progress")
             go_on_without(damage, "its .bak is taken, which may be older")
         for queue, offset in _offsets(loaded.document).items():
             self._table.update(queue, offset, increase_only=False)

@@ -56,12 +56,13 @@ class Unread(NamedTuple):
 
 def unread_of(view: StoreView, topic: str, first_queue: int = 0) -> Unread:
     """The unread messages of groups in the queues from a number on."""
+    committed = view.consumer_offsets()  # before the bounds: none goes beyond them meanwhile
     bounds = bounds_from(view, topic, first_queue)
     messages = sum(high - low for low, high in bounds.values())
     groups: dict[str, int] = {}
     unknown = []
     has_groups = False
-    for key, offsets in view.consumer_offsets().items():
+    for key, offsets in committed.items():
         parts = split_topic_at_group(key)
         if parts is None or parts[0] != topic or not offsets:
             continue

@@ -73,10 +73,10 @@ def record(
                 rows = watcher.group_rows(seen)
             if cli.flag("dry_run"):
                 count = sum(1 for _ in rows)
-                cli.say(f"dry run: would record the lag of {counted(count, 'group')} in {file}")
+                cli.say(f"dry run: would record the lag of {_groups(count)} in {file}")
                 return
             count = append(expanded(file), rows, at, seen.doubt)
-            told = f"recorded the lag of {counted(count, 'group')} in {file}"
+            told = f"recorded the lag of {_groups(count)} in {file}"
             (cli.say if sys.stderr.isatty() else cli.detail)(told)
             if pause_ms is None:
                 return
@@ -96,3 +96,7 @@ def _pause(milliseconds: int) -> None:
     from threading import Event
 
     Event().wait(milliseconds / 1000)
+
+
+def _groups(count: int) -> str:
+    return counted(count, "group in a topic", "groups in their topics")

@@ -115,7 +115,7 @@ class RowReader:
     ) -> None:
         """``columns`` are names and what they mean; of CSV in their order.
 
-        ``has_places``: topics and queues are read, and KEYS as it was stored.
+        ``has_places``: topics and queues are read.
         """
         self._columns = tuple(
             (name.encode("utf-8", "surrogateescape"), int(part)) for name, part in columns

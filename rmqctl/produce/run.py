@@ -122,6 +122,8 @@ class ProduceRun:
             except InvalidRecordError as error:
                 self._invalid.append(error)
             except _BREAKS_OFF as error:
+                if source.given is not None:
+                    source.given.tell_blank(self._cli.say)
                 raise self._after_some(error, sender) from error
             elapsed_ms = progress.elapsed_ms()
         if source.given is not None:

@@ -158,8 +158,9 @@ class Input:
     def tell_blank(self, tell: Callable[[str], None]) -> None:
         """Call ``tell`` with how many blank lines were left out, if any were."""
         if self.blank:
-            lines = "blank line" if self.blank == 1 else "blank lines"
-            tell(f"left out {self.blank:,} {lines}")
+            from storage.counted import counted
+
+            tell(f"left out {counted(self.blank, 'blank line')}")
 
     def _take_header(self, records: list[bytes]) -> bytes | None:
         """Take the first record that is not blank, and those before it; None if there is none."""

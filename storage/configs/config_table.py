@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Self, TypeVar
 
 from storage.coordination.shared_state import Word
 from storage.coordination.write_lock_idle import change_unmapped
@@ -88,7 +88,9 @@ class ConfigTable(ABC, Generic[T]):
         for name, row in rows.items() if isinstance(rows, dict) else ():
             if isinstance(row, dict):
                 self._items[str(name)] = self._read(str(name), row)
-        for name, member, _ in self.too_many_queues():
+        self.too_many_queues: Final = tuple(self._too_many_queues())
+        """The numbers of queues in the file that are more than MAX_QUEUES."""
+        for name, member, _ in self.too_many_queues:
             item: Any = self._items[name]
             field = self.queue_counts[member]
             count = max(getattr(item, field), min(queues_of(name), MAX_QUEUES))
@@ -141,11 +143,13 @@ class ConfigTable(ABC, Generic[T]):
         self.data_version = self.data_version.next_version(now_ms)
         return True
 
-    def too_many_queues(self) -> Iterator[TooManyQueues]:
-        """The numbers of queues in the file that are more than MAX_QUEUES."""
+    def _too_many_queues(self) -> Iterator[TooManyQueues]:
         rows = self._document.get(self.table_member)
         for name, row in rows.items() if isinstance(rows, dict) else ():
             for member in self.queue_counts if isinstance(row, dict) else ():
+                value = row.get(member)
+                if type(value) is int and value <= MAX_QUEUES:
+                    continue  # as in nearly every row
                 count = number(row, member, 0)
                 if count > MAX_QUEUES:
                     yield TooManyQueues(str(name), member, count)
@@ -155,7 +159,7 @@ class ConfigTable(ABC, Generic[T]):
         there; of wrong numbers of queues, those of the table."""
         rows = self._document.get(self.table_member)
         old: JsonObject = rows if isinstance(rows, dict) else {}
-        bounded = {found.name for found in self.too_many_queues()}
+        bounded = {found.name for found in self.too_many_queues}
         table: JsonObject = {}
         for name, row in old.items():
             # A member that is no object is unreadable here, so it is kept.
@@ -257,7 +261,7 @@ class ConfigTableFile(Generic[C]):
 
 def _warn_of_counts(path: Path, table: ConfigTable[Any]) -> None:
     """Warn of the first number of queues that is too large, once a file."""
-    found = list(table.too_many_queues())
+    found = table.too_many_queues
     if not found:
         return
     name, member, count = found[0]
@@ -266,5 +270,5 @@ def _warn_of_counts(path: Path, table: ConfigTable[Any]) -> None:
     more = f", and {others} more have such a number" if others else ""
     go_on_without(
         CorruptFileError(path, 0, f"{member} of {table.kind} {name} is {count}{more}"),
-        f"{used} is taken for it, 'rmqctl {table.kind} alter {name}' sets another number",
+        f"{used} is taken for it; the next change of a {table.kind} writes that",
     )

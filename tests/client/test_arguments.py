@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from broker.api.offsets import ConsumeFromWhere
 from broker.config import BrokerConfig
 from broker.errors import MessageIllegalError, SubscriptionParseError
 from client.consumer.consumer_config import ConsumerConfig
@@ -358,7 +359,10 @@ def test_arguments_of_a_pull_consumer(manager: Any, broker: Any) -> None:
 @pytest.mark.parametrize("timestamp", [1_767_225_600, 1_767_225_600_000_000])
 def test_a_start_in_another_unit_is_refused(timestamp: int) -> None:
     with pytest.raises(ClientConfigError, match=r"consumeTimestamp is \d+ ms, .* 1990 and 2200"):
-        ConsumerConfig(consume_timestamp=timestamp)
+        ConsumerConfig(
+            consume_from_where=ConsumeFromWhere.CONSUME_FROM_TIMESTAMP, consume_timestamp=timestamp
+        )
+    ConsumerConfig(consume_timestamp=timestamp)  # it has no effect then
 
 
 def test_a_clients_name_is_a_text() -> None:

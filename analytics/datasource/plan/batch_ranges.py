@@ -58,7 +58,7 @@ def _why(logs: Sequence[LogNow], options: Options) -> str:
     if start.log_offset is not None and start.log_offset >= last:
         return f"{start.option}: {start.log_offset} lies past the end of the log, which is {last}"
     if end.log_offset is not None and end.log_offset <= first:
-        return f"{end.option}: {end.log_offset} is not after the begin of the log, which is {first}"
+        return f"{end.option}: {end.log_offset} is not after the beginning of the log, {first}"
     if (
         isinstance(start.value, int)
         and isinstance(end.value, int)

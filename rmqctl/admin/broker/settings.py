@@ -61,7 +61,7 @@ class BrokerSettings:
         """Raises what reading settings raises."""
         self.root = view.root
         self.record = read_store_settings(view.root)
-        broker = config_of(view.root)
+        broker = config_of(view.root, reading=True)
         self._values = {**_values(view.config), **_values(broker)}
         self._defaults = {**_values(StoreConfig()), **_values(BrokerConfig())}
         self._fields: dict[str, Field[Any]] = {
@@ -108,8 +108,9 @@ class BrokerSettings:
                 f"{name} is fixed for the life of a store; create a new store to use other sizes"
             )
         value = self._defaults[name] if text is None else self._parsed(name, text)
-        recorded = name in self.record.store or name in self.record.broker
-        if value == self._values[name] and (text is not None or not recorded):
+        record = {**self.record.store, **self.record.broker}
+        same = value == self._values[name] and record.get(name, value) == value
+        if same and (text is not None or name not in record):
             return []
         row = self._row(name, value, self._values[name])
         return [row._replace(origin="built-in" if text is None else _RECORD)]

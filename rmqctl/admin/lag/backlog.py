@@ -161,6 +161,8 @@ def _risk(
             continue
         kept = first_at(view, group_lag.topic, queue.queue_id, safe, first, what.max_offset)
         messages += kept - first
+        if kept == first:
+            continue
         cuts = {first, kept} - {what.max_offset}
         unread = unread_bytes(view, group_lag.topic, queue.queue_id, cuts, what.max_offset)
         size = unread[first]

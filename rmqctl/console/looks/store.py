@@ -9,6 +9,7 @@ from rmqctl.admin.broker.status_rows import BrokerStatus
 from rmqctl.admin.store.check_rows import FindingRow, StoreInfoRow
 from rmqctl.admin.store.cleaning_levers import CleaningLevers
 from rmqctl.admin.store.disk_rows import DiskUseRow
+from storage.counted import counted
 
 from .look import Look, Place, Progress, Source
 
@@ -68,9 +69,10 @@ def _findings(source: Source, place: Place) -> Iterable[Any]:
     report = check.run(phase_of(source.advance))
     seen = report.checked
     source.notice(
-        f"checked {seen.records:,} records, {seen.units:,} units, {seen.index_entries:,} index "
-        f"entries, {seen.offsets:,} offsets, {seen.files:,} files: {report.errors} errors, "
-        f"{report.warnings} warnings"
+        f"checked {counted(seen.records, 'record')}, {counted(seen.units, 'unit')}, "
+        f"{counted(seen.index_entries, 'index entry', 'index entries')}, "
+        f"{counted(seen.offsets, 'offset')}, {counted(seen.files, 'file')}: "
+        f"{counted(report.errors, 'error')}, {counted(report.warnings, 'warning')}"
     )
     if report.left_out:
         source.notice(f"{report.left_out:,} {FURTHER}")

@@ -17,6 +17,7 @@ from analytics.report.stores import StoreRef, find_stores
 from broker.validation import check_group, check_topic
 from rmqctl import exit_codes
 from rmqctl.errors import CliError, NotFound, UsageProblem
+from storage.counted import counted
 
 if TYPE_CHECKING:
     from analytics.engines import Engine
@@ -245,19 +246,15 @@ def summary(
 ) -> str:
     """One sentence about the whole report, limited to ``topics`` (None: all)."""
     totals = report.totals
-    stores = _many(totals["stores"], "store")
+    stores = counted(totals["stores"], "store")
     if not totals["groups"]:
         where = f"topic {', '.join(topics)} of {stores}" if topics else stores
         return f"no group has any progress in {where}; counted by {engine} in {elapsed_ms} ms"
     lag = "an unknown number of messages"
     if totals["lag"] is not None:
         some_unknown = totals["unknown_queues"] and any(map(has_unknown_lag, report.queues))
-        lag = f"{'at least ' if some_unknown else ''}{_many(totals['lag'], 'message')}"
-    where = f"{_many(totals['groups'], 'group')} in {stores}"
+        lag = f"{'at least ' if some_unknown else ''}{counted(totals['lag'], 'message')}"
+    where = f"{counted(totals['groups'], 'group')} in {stores}"
     return (
         f"{where}: lag of {lag}, status {totals['status']}; counted by {engine} in {elapsed_ms} ms"
     )
-
-
-def _many(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number:,} {what}s"

@@ -115,7 +115,7 @@ def _check_config(path: Path, emit: Emit) -> None:
 
 def _check_counts(table: ConfigTable[Any], file: str, emit: Emit) -> None:
     """Numbers of queues that no list of queues could hold."""
-    for name, member, count in table.too_many_queues():
+    for name, member, count in table.too_many_queues:
         option = "--queues" if table.kind == "topic" else "--retry-queue-nums"
         emit(
             Finding(
@@ -125,7 +125,8 @@ def _check_counts(table: ConfigTable[Any], file: str, emit: Emit) -> None:
                 None,
                 f"{table.kind} {name} has {count} as {member}",
                 f"rmqctl uses the queues that have folders, as more than {MAX_QUEUES} are none; "
-                "a Java broker and its clients may use up their memory",
+                "a Java broker and its clients may use up their memory; the next change of a "
+                f"{table.kind} writes another number",
                 f"rmqctl {table.kind} alter {name} {option} N" if may_be_named(name) else "",
             )
         )

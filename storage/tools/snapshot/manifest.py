@@ -30,7 +30,7 @@ _MAX_FILE: Final = 1 << 44
 _LONGEST_NAME: Final = 255
 _LEAST_ROW: Final = 12
 """Bytes of the shortest row of a manifest."""
-_MOST_ROWS: Final = 1 << 20
+_MOST_ROWS: Final = 1 << 21
 """Files and queues of the largest snapshot that is read: about as many as MAX_MANIFEST holds."""
 _IN_ROW: Final = 4
 """Values in a row."""

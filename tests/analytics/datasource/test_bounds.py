@@ -266,7 +266,7 @@ def test_wrong_bounds_are_refused(root: Path, options: dict[str, Any], said: str
     ("options", "said"),
     [
         ({"startingOffset": "999999999999"}, "startingOffset: 999999999999 lies past the end of"),
-        ({"endingOffset": "0"}, "endingOffset: 0 is not after the begin of the log, which is 0"),
+        ({"endingOffset": "0"}, "endingOffset: 0 is not after the beginning of the log, 0"),
         (
             {"startingOffset": "5000", "endingOffset": "100"},
             "startingOffset (5000) is not before endingOffset (100)",

@@ -72,7 +72,7 @@ def test_a_session_is_quiet_and_leaves_its_cache_only(java: str, tmp_path: Path)
     assert set(Path("/tmp").glob(".*.sock")) <= sockets
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", ['with "blanks" and \\', pytest.param("long" * 25, marks=pytest.mark.long)]
 )
@@ -88,7 +88,7 @@ def test_the_folders_that_it_uses_may_have_any_name(name: str, tmp_path: Path) -
     assert [path.name for path in home.iterdir()] == [".cache"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_without_a_cache_it_leaves_nothing_either(tmp_path: Path) -> None:
     folder = tmp_path / "tmp"
     folder.mkdir()
