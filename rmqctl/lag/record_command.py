@@ -95,7 +95,9 @@ def _interval(cli: Cli, text: str) -> int:
 def _pause(milliseconds: int) -> None:
     from threading import Event
 
-    Event().wait(milliseconds / 1000)
+    from storage.deadlines import waitable
+
+    Event().wait(waitable(milliseconds / 1000))
 
 
 def _groups(count: int) -> str:

@@ -192,8 +192,15 @@ def ids(call: Call) -> str:
     return call.line
 
 
+ALL_CALLS = [
+    pytest.param(call, id=call.line, marks=pytest.mark.long if call.command == "bench both" else ())
+    for call in CALLS
+]
+"""All calls; a load that also reads takes longer than thirty others."""
+
+
 @pytest.mark.feature(134, 135, 136)
-@pytest.mark.parametrize("call", CALLS, ids=ids)
+@pytest.mark.parametrize("call", ALL_CALLS)
 @pytest.mark.slow
 def test_all_formats_say_the_same(called, base, call):
     rows, one = base(call)
@@ -279,7 +286,7 @@ def printed_fields(name: str, form: str) -> list[Field]:
 
 
 @pytest.mark.feature(147)
-@pytest.mark.parametrize("call", CALLS, ids=ids)
+@pytest.mark.parametrize("call", ALL_CALLS)
 @pytest.mark.slow
 def test_people_get_whole_values_and_nothing_that_commands_their_terminal(called, base, call):
     rows, one = base(call)

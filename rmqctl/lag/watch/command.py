@@ -95,9 +95,11 @@ def _check_nothing_is_hidden(cli: Cli) -> None:
 
 def _pauses(seconds: float) -> Iterator[bool]:
     """Yield at a fixed interval, however long the readings take."""
+    from storage.deadlines import waitable
+
     never = threading.Event()
     due = time.monotonic()
     while True:
         due = max(due + seconds, time.monotonic())
-        never.wait(due - time.monotonic())
+        never.wait(waitable(due - time.monotonic()))
         yield True

@@ -14,7 +14,7 @@ from tests.support.cli import ROOT, run
 GUIDE = ROOT / "docs" / "spark.md"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_blocks_of_the_guide_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,7 +12,7 @@ from tests.support.crash import shared_out
 from tests.support.linux_forms import needs_linux_forms
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow]
-SOME = pytest.mark.parametrize("every", [48, pytest.param(1, marks=pytest.mark.long)])
+SOME = pytest.mark.parametrize("every", [80, pytest.param(1, marks=pytest.mark.long)])
 FEW = pytest.mark.parametrize("every", [120, pytest.param(2, marks=pytest.mark.long)])
 
 
@@ -32,7 +32,7 @@ def test_sync_flush_keeps_what_was_acknowledged_after_the_death_of_another_write
 
 @pytest.mark.parametrize(
     ("every", "share", "least"),
-    [(300, 0.06, 20), pytest.param(8, 0.25, 2_000, marks=pytest.mark.long)],
+    [(300, 0.03, 8), pytest.param(8, 0.25, 2_000, marks=pytest.mark.long)],
 )
 def test_a_second_power_loss_brings_nothing_back_that_the_first_recovery_took_away(
     every, share, least

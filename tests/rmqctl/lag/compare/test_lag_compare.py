@@ -1,6 +1,7 @@
 """``lag show --compare`` and ``lag record``: the lag at an earlier time and now."""
 
 import json
+import subprocess
 
 import pytest
 
@@ -172,3 +173,14 @@ def test_a_file_of_another_form_is_refused(store, tmp_path):
     other.write_text('{"a": 1}')
     result, _ = compared(store, other, code=2)
     assert "is not JSON of 'lag record'" in result.err
+
+
+def test_records_may_lie_any_time_apart(store, tmp_path):
+    file = tmp_path / "lag.jsonl"
+    recording = start("lag", "record", file, "--interval", "99999999h", "-S", store)
+    with recording:
+        eventually(file.exists)
+        with pytest.raises(subprocess.TimeoutExpired):
+            recording.wait(0.5)
+        recording.terminate()
+        assert recording.wait() == 143, recording.stderr.read()
