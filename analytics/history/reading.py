@@ -11,7 +11,7 @@ import errno
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Final, TypeVar
 
 from analytics.errors import HistoryVersionError, KeptError, KeptFileError
 
@@ -21,6 +21,7 @@ from .tables import (
     arrow,
     check_version,
     kept_at,
+    parquet_file,
     schema,
     stored_columns,
     whole_table,
@@ -116,9 +117,9 @@ def read_part(path: Path, name: str) -> Any:
         return opened_parquet(file, path).read(stored_columns(name))
 
 
-def opened_parquet(file: Any, path: Path) -> Any:
+def opened_parquet(file: IO[bytes], path: Path) -> Any:
     """A file of kept reports. Raises HistoryVersionError, and ValueError for no Parquet."""
-    opened = arrow().parquet.ParquetFile(file)
+    opened = parquet_file(file)
     check_version(opened.schema_arrow.metadata, path)
     return opened
 

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import IO, Any, Final, NamedTuple
 from urllib.parse import unquote
 
 from analytics.errors import HistoryVersionError, NoArrowError
@@ -210,6 +210,15 @@ def arrow() -> Any:
         raise NoArrowError from None
 
 
+def parquet_file(file: IO[bytes]) -> Any:
+    """A Parquet file that is open, read by Arrow alone. Raises ValueError for no Parquet.
+
+    No thread of Arrow may hold a Python file: one that lets it go while the interpreter ends aborts
+    the process. So Arrow opens the descriptor anew.
+    """
+    return arrow().parquet.ParquetFile(arrow().OSFile(f"/dev/fd/{file.fileno()}"))
+
+
 def _ms_column(column: str) -> str:
     return "as_of" if column == "as_of_time" else column.removesuffix("_time") + _MOMENT
 
@@ -231,7 +240,8 @@ def _in_path(broker: str) -> str:
 def _broker_in(path: Path) -> str:
     """The name of the broker of a part, of its rows."""
     with path.open("rb") as file:
-        names = arrow().parquet.ParquetFile(file).read(["broker"]).column(0).unique().to_pylist()
+        table = parquet_file(file).read(["broker"])
+    names = table.column(0).unique().to_pylist()
     if len(names) != 1 or not isinstance(names[0], str):
         raise ValueError(f"{path} names no broker")
     return names[0]

@@ -25,13 +25,11 @@ from .processes import ProcessEntries
 
 logger = logging.getLogger("rmqctl.storage")
 
-_Watched = tuple[int, Path]  # our pid, because a forked child has no threads; the liveness file
-
 RETRY_S: Final = 1.0
 """Seconds between two attempts to watch what cannot be watched now, as without descriptors."""
 
-_lock: Final = threading.Condition()  # guards the table, and ``_closed`` of all watches
-_watchers: Final[dict[_Watched, list[FailureDetector]]] = {}  # one blocked thread each
+_lock = threading.Condition()  # guards the table, and ``_closed`` of all watches
+_watchers: Final[dict[Path, list[FailureDetector]]] = {}  # by liveness file, a blocked thread each
 
 
 class FailureDetector:
@@ -52,7 +50,7 @@ class FailureDetector:
         if not names:
             return
         following = next((name for name in names if name > self._own_name), names[0])
-        watched = (os.getpid(), self._processes.life_path(following))
+        watched = self._processes.life_path(following)
         with _lock:
             if self._closed:
                 return
@@ -88,16 +86,16 @@ class FailureDetector:
             logger.exception("a death could not be reported: process=%s", self._own_name)
 
 
-def _wait_for_death(watched: _Watched) -> None:
+def _wait_for_death(watched: Path) -> None:
     try:
-        failure = _wait_for_end(watched[1])
+        failure = _wait_for_end(watched)
         if failure is not None:
-            logger.warning("a process cannot be watched yet: path=%s: %s", watched[1], failure)
+            logger.warning("a process cannot be watched yet: path=%s: %s", watched, failure)
         while failure is not None:
             with _lock:
                 if _lock.wait_for(lambda: not _watchers.get(watched), RETRY_S):  # all have closed
                     break
-            failure = _wait_for_end(watched[1])
+            failure = _wait_for_end(watched)
     finally:
         with _lock:
             watchers = _watchers.pop(watched, [])
@@ -119,3 +117,13 @@ def _wait_for_end(path: Path) -> OSError | None:
     except OSError as error:
         return error
     return None
+
+
+def _in_child() -> None:
+    """A forked child has none of the threads, of which one may hold the lock at the fork."""
+    global _lock
+    _lock = threading.Condition()
+    _watchers.clear()
+
+
+os.register_at_fork(after_in_child=_in_child)

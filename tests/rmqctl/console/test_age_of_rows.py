@@ -24,7 +24,7 @@ def test_a_screen_that_is_opened_while_paused_is_read_once(stocked):
             (Place("group", ("billing",)), "billing"),
             (Place("topics"), "orders"),
             (Place("health"), "orders"),
-            (Place("search", ("9",)), "HITS  3"),
+            (Place("search", ("9 --in body",)), "HITS  3"),
         ):
             console.app.go(place)
             await console.read()
