@@ -63,7 +63,7 @@ test-macos: $(STAMP) ## The tests of stores, brokers and clients, as the job of 
 	$(BIN)/python -m pytest -n 3 --dist worksteal -m 'not long and not spark and not interop' $(MACOS_TESTS)
 
 test-quick: $(STAMP) ## What a commit needs, in 90 s: no slow tests, one sample of each; ROOM=storage/queue for one
-	@$(STORES); set -x; $(BIN)/python -m pytest -q -n 4 --dist worksteal --quick --basetemp="$$stores/s" tests/$(ROOM)
+	@$(STORES); set -x; $(BIN)/python -m pytest -q -n 3 --dist worksteal --quick --basetemp="$$stores/s" tests/$(ROOM)
 
 # The lower bound of PySpark in pyproject.toml, in an environment of its own.
 OLDEST_SPARK := $(shell sed -n 's/^spark = .*pyspark>=\([0-9.]*\),.*/\1/p' pyproject.toml)

@@ -25,6 +25,7 @@ syscall(SYS_futex);
 """
 
 
+@pytest.mark.slow
 def test_no_module_names_a_call_that_not_every_system_has() -> None:
     assert checks.main() == 0
 

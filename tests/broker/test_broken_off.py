@@ -107,6 +107,7 @@ def test_services_that_did_not_start_are_left_to_others_and_start_later(
     eventually(lambda: running("timed-services") == 0)
 
 
+@pytest.mark.slow
 def test_nothing_is_delivered_again_by_services_that_start_later(open_broker, monkeypatch):
     broker, other = open_broker(), open_broker()
     real = threading.Thread.start

@@ -17,6 +17,7 @@ import time
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -59,7 +60,12 @@ _UNREADABLE = {
     "said-to-be-zstd": (zlib.compress(b"a body"), 0x201),
     "said-to-be-lz4": (zlib.compress(b"a body"), 0x101),
 }
-_BOMB = zlib.compress(bytes((64 << 20) + 1)), 0x301
+
+
+@cache
+def _bomb() -> tuple[bytes, int]:
+    return zlib.compress(bytes((64 << 20) + 1)), 0x301
+
 
 # A consumer of its own for each takes seconds: the short run has one of each kind.
 _KINDS = pytest.mark.parametrize(
@@ -143,7 +149,7 @@ def test_a_consumer_reads_all_that_our_writers_store_by_themselves(
     assert set(consumed) < set(topics)
     other = tmp_path / "other"
     create_store(other, SMALL_STORE)
-    for kind, (body, flag) in {**_UNREADABLE, "bomb": _BOMB, "empty": (b"", 0)}.items():
+    for kind, (body, flag) in {**_UNREADABLE, "bomb": _bomb(), "empty": (b"", 0)}.items():
         _send_around(other, f"from-{kind}", body, flag, 3)
     raw = tmp_path / "all.raw"
     raw.write_bytes(run("-S", other, "message", "export", "--as", "raw").raw)
@@ -182,7 +188,7 @@ def test_bodies_that_cannot_be_unpacked_hold_no_queue_up(
     java49: Release, store: Path, tmp_path: Path, kinds: list[str]
 ) -> None:
     """Nor does one that is larger than we unpack, which RocketMQ's client gives to its listener."""
-    for kind, (body, flag) in {**_UNREADABLE, "bomb": _BOMB}.items():
+    for kind, (body, flag) in {**_UNREADABLE, "bomb": _bomb()}.items():
         _send_around(store, kind, body, flag)
         assert len(run("consume", kind, "-e").lines) == _BEHIND + 2
     assert _bodies_at_fault(store) == ["BODY_UNREADABLE"] * (len(_UNREADABLE) + 1)

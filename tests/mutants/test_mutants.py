@@ -152,6 +152,7 @@ def test_the_declared_modules_and_tests_exist():
         assert all((ROOT / test).is_file() for test in rule.tests)
 
 
+@pytest.mark.slow
 def test_each_reason_is_for_a_mutant_that_exists():
     declared = {rule.path for rule in report.load_rules()}
     for path, reasons in report.load_reasons().items():

@@ -116,6 +116,7 @@ BAD_LINES: dict[str, tuple[Any, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BAD_LINES)
 def test_in_a_stream_the_line_is_named_and_nothing_behind_it_is_sent(made, name):
     bad, sentence = BAD_LINES[name]

@@ -85,6 +85,7 @@ CHANGES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", CHANGES, ids=lambda call: call.line)
 def test_so_are_a_limit_a_format_and_a_zone(rich, place, call, monkeypatch):
     assert "'few' is not a number" in refused(rich, place, call, "--limit", "few")

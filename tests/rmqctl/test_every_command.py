@@ -245,6 +245,7 @@ def exact_again(row: dict[str, str]) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.feature(137)
 @pytest.mark.parametrize(
     "call", [call for call in CALLS if not call.changes and not call.rows_at], ids=ids
@@ -318,6 +319,8 @@ def is_list(call: Call) -> bool:
     return not call.changes and call.command not in whole
 
 
+@pytest.mark.slow
+@pytest.mark.slow
 @pytest.mark.parametrize("call", [call for call in CALLS if is_list(call)], ids=ids)
 def test_plain_reads_back_line_by_line(called, base, call):
     rows, one = base(call)
@@ -446,6 +449,7 @@ def test_a_reader_that_goes_away_is_no_error(program):
         assert not re.search("rmqctl: (?!warning: )", said), (call.line, said)
 
 
+@pytest.mark.slow
 def test_head_ends_a_command_silently(rich):
     words = 'exec 2>&1; "$@" | head -1; echo ${PIPESTATUS[0]}'
     # More than a pipe holds: it cannot be done before the reader has gone.

@@ -106,6 +106,7 @@ def test_a_hole_in_a_queue_that_was_closed(store):
     assert len(run("consume", "t", "-e", "-S", store).lines) == 9
 
 
+@pytest.mark.slow
 def test_a_hole_in_a_queue_that_was_not_closed(store):
     (store / "abort").touch()
     write(store / QUEUE, 40, bytes(20))

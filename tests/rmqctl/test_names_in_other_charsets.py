@@ -61,6 +61,7 @@ def test_the_journal_has_a_printable_host(store, monkeypatch):
     assert entry["host"] == r"host\xff"
 
 
+@pytest.mark.slow
 def test_a_setting_that_is_no_utf8_is_refused(store):
     done = run("broker", "config", "set", "brokerName", FF, "--yes")
     assert done.code == 2

@@ -28,6 +28,7 @@ def eight(store):
     return store
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["jsonl", "csv", "raw"])
 def test_an_import_makes_settings_for_all_queues(eight, tmp_path, form):
     file = tmp_path / f"t.{form}"
@@ -38,6 +39,7 @@ def test_an_import_makes_settings_for_all_queues(eight, tmp_path, form):
     assert len(run("consume", "t", "-e").lines) == 16
 
 
+@pytest.mark.slow
 def test_an_import_keeps_queues_that_it_does_not_need(eight, tmp_path):
     file = tmp_path / "one.jsonl"
     file.write_text('{"topic":"t","queue_id":0,"body":"x"}\n')
@@ -60,6 +62,7 @@ def test_a_load_names_one_queue(store):
     assert "exists with 1 queue, not 4" in result.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dry", [(), ("-n",)], ids=["done", "dry run"])
 def test_a_creation_with_fewer_queues_names_what_is_no_longer_read(eight, dry):
     result = run("topic", "create", "t", "--queues", 1, *dry)
@@ -70,11 +73,13 @@ def test_a_creation_with_fewer_queues_names_what_is_no_longer_read(eight, dry):
     run("topic", "create" if dry else "alter", "t", "--queues", 8, *(() if dry else ("-y",)))
 
 
+@pytest.mark.slow
 def test_a_creation_with_all_queues_warns_of_nothing(eight):
     result = run("topic", "create", "t", "--queues", 8)
     assert (result.code, result.err) == (0, "")
 
 
+@pytest.mark.slow
 def test_a_first_send_names_what_no_group_reads_then(eight):
     result = run("produce", "t", stdin=b"y\n")
     assert result.code == 0

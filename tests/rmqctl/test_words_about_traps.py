@@ -91,6 +91,7 @@ def test_a_tag_with_bars_is_told(store):
     assert "so no subscription can name this tag" in told.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("topic", ["%DLQ%g", "t"])
 def test_a_topic_that_may_not_be_read_names_a_remedy(store, topic):
     run("produce", "t", "-q", stdin=b"x\n")
@@ -102,6 +103,7 @@ def test_a_topic_that_may_not_be_read_names_a_remedy(store, topic):
     assert ("rmqctl dlq browse g" in refused.err) == (topic != "t")
 
 
+@pytest.mark.slow
 def test_programs_that_fail_are_seen_in_the_exit_code(store):
     run("produce", "t", "-Q", 0, "-q", stdin=b"good\nbad\n")
     once = ["-e", "--max-reconsume-times", 0]

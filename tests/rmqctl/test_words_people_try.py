@@ -53,6 +53,7 @@ def test_a_word_below_a_noun_names_a_command(noun):
         assert f"did you mean {' or '.join(map(repr, several(meant)))}?" in result.err
 
 
+@pytest.mark.slow
 def test_a_word_at_the_top_names_a_command():
     for word, meant in OTHERS.items():
         assert word not in TREE
@@ -81,6 +82,8 @@ def test_kubectl_names_the_verb_first(words, meant):
     assert f"did you mean {meant!r}?" in run(*words.split()).err
 
 
+@pytest.mark.slow
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "meant"),
     [

@@ -3,6 +3,7 @@
 import random
 import zlib
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from struct import Struct
 from typing import Final
@@ -19,12 +20,12 @@ def packed(body: bytes) -> bytes:
     return zlib.compress(body, 5)
 
 
-BOMB: Final = (
-    zlib.compress(bytes(60 << 20), 9),
-    zlib.compress(bytes(100 << 20), 9),
-    bytes.fromhex("28b52ffd8458") + bytes.fromhex("02001000") * 3000,  # zstd: blocks of one byte
-)
-"""Bodies that are large once a flag says that they are compressed."""
+@cache
+def bombs() -> tuple[bytes, ...]:
+    """Bodies that are large once a flag says that they are compressed."""
+    blocks_of_one_byte = bytes.fromhex("28b52ffd8458") + bytes.fromhex("02001000") * 3000  # zstd
+    return zlib.compress(bytes(60 << 20), 9), zlib.compress(bytes(100 << 20), 9), blocks_of_one_byte
+
 
 Damage = Callable[[Path, random.Random], str]
 

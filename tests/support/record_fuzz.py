@@ -33,7 +33,7 @@ from tests.support.own_files_fuzz import (
     called,
     main,
 )
-from tests.support.record_damages import BOMB, damage, packed, record_places
+from tests.support.record_damages import bombs, damage, packed, record_places
 from tests.support.rich_store import GROUP, TOPIC, make_rich_store
 
 BOMBS: Final = "bombs"
@@ -278,7 +278,7 @@ def _make_store(folder: Path) -> dict[str, str]:
             ),
             MessageInner(TOPIC, 1, packed(b"y" * 200), some, now, v6, v6, 0, zipped, keys=("all",)),
             MessageInner(TOPIC, 1, b"plain v6", some, now, v4, v6, keys=("all",)),
-            *(MessageInner(BOMBS, 0, body, some, now, v4, v4) for body in BOMB),
+            *(MessageInner(BOMBS, 0, body, some, now, v4, v4) for body in bombs()),
         ]
         for record in records:
             broker.store.put(prepare((record,)))

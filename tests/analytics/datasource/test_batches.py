@@ -128,6 +128,7 @@ def test_messages_of_golden_stores_are_those_of_a_plain_loop(name: str) -> None:
         assert rows_of(batches) == expected
 
 
+@pytest.mark.slow
 @SOME
 def test_units_of_golden_stores_are_those_of_a_plain_loop(name: str) -> None:
     ranges, schema = ranges_of(golden.store(name)), schema_of("consumequeue")
@@ -196,6 +197,7 @@ def test_a_batch_joins_small_queues(many: Path, read: Any) -> None:
         assert {(row["topic"], row["record_topic"]) for row in rows} == {("T", "T"), ("U", "U")}
 
 
+@pytest.mark.slow
 def test_a_batch_ends_before_it_has_too_many_bytes(tmp_path: Path) -> None:
     made = HandMade(CONFIG)
     for number in range(40):
@@ -256,6 +258,7 @@ def test_memory_of_bodies_is_kept_for_two_batches_of_16_mib() -> None:
     assert rooms.take() is None
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("form")
 def test_packed_bodies_come_unpacked_between_others(tmp_path: Path) -> None:
     rng = random.Random(5)

@@ -59,6 +59,7 @@ def check(plain: Sequence[Row], root: Path, filters: list[Filter], **options: st
     return len(found)
 
 
+@pytest.mark.slow
 @SOME
 def test_tags_prefixes_and_lists_of_offsets_on_golden_stores(name: str) -> None:
     root = golden.store(name)

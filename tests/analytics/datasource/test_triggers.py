@@ -71,6 +71,7 @@ def test_messages_of_one_record_come_together() -> None:
         assert len({row["commitlog_offset"] for row in batch}) == 1
 
 
+@pytest.mark.slow
 def test_begins_of_queues_are_not_counted_before_them(tmp_path: Path) -> None:
     store(tmp_path / "a", 60, queues=2)
     begin = '{"a": {"T": {"0": 10}}}'

@@ -184,6 +184,7 @@ def test_two_stores_of_one_broker_and_copies(refs: list[StoreRef], tmp_path: Pat
     assert copies.report.warnings[0].startswith("slave: left out, it is a copy of broker-00")
 
 
+@pytest.mark.slow
 def test_a_file_that_is_no_table_is_named_and_the_rest_is_reported(
     refs: list[StoreRef], tmp_path: Path
 ) -> None:

@@ -6,6 +6,8 @@ import ast
 import sys
 from pathlib import Path
 
+import pytest
+
 from analytics.history.reading import opened_parquet
 from tests.support.kept_reports import OLD, files, run
 from tests.support.slim import ROOT
@@ -26,6 +28,7 @@ def test_a_file_that_is_read_is_held_by_no_thread_of_arrow(tmp_path: Path) -> No
     assert len(files(tmp_path)) > 1
 
 
+@pytest.mark.slow
 def test_every_parquet_file_is_opened_by_arrow_itself() -> None:
     found = {}
     for room in ("rmqctl", "analytics"):

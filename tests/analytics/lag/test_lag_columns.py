@@ -55,6 +55,8 @@ def a_queue(rng):
     return QueueNow(low, high, 0.0, some_changes(rng), heads)
 
 
+@pytest.mark.slow
+@pytest.mark.slow
 def test_rates_are_those_of_each_queue():
     rng = random.Random(1)
     found = []
@@ -71,6 +73,7 @@ def test_rates_are_those_of_each_queue():
     assert len(set(found)) > 100
 
 
+@pytest.mark.slow
 def test_unread_messages_are_those_of_each_queue():
     rng = random.Random(2)
     found = []

@@ -27,6 +27,7 @@ def differing(seen, whole):
     return []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "seed",
     [*range(10), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(100, 400))],

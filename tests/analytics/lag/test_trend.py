@@ -115,6 +115,7 @@ def _alike(one, last):
     return last is not None and last[1] == one[1]
 
 
+@pytest.mark.slow
 @settings(max_examples=600, deadline=None)
 @example(committed=[at(5, 1), at(5, None)], ends=[at(6, 3)], offset=0, end=6, oldest=60)
 @given(

@@ -84,6 +84,7 @@ def test_a_reader_that_goes_from_place_to_place_gets_what_is_stored(
     assert list(steadily([copy], lambda: hops(copy.root))) == expected
 
 
+@pytest.mark.slow
 def test_what_it_says_on_the_way_counts_once(
     copy: StoreCopy, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -113,6 +114,7 @@ def test_what_is_said_of_each_item_counts_once(
     assert said == [f"hop {number}" for number in range(31)]
 
 
+@pytest.mark.slow
 def test_an_error_counts_when_all_was_there(server: S3Server, copy: StoreCopy) -> None:
     def read() -> None:
         for at in hops(copy.root):
@@ -181,6 +183,8 @@ except ObjectStoreError as error:
 """
 
 
+@pytest.mark.slow
+@pytest.mark.slow
 def test_where_pages_do_not_show_what_was_read_a_copy_is_refused() -> None:
     done = subprocess.run(
         [sys.executable, "-c", _WITHOUT_LINUX],

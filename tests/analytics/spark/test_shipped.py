@@ -67,6 +67,7 @@ def test_the_zip_has_all_that_workers_import_and_nothing_compiled(zipped: Path) 
     assert [name for name, file in files.items() if not str(file).startswith(str(zipped))] == []
 
 
+@pytest.mark.slow
 def test_the_zip_is_the_same_each_time(zipped: Path, tmp_path: Path) -> None:
     again = Path(zip_packages(tmp_path / "again.zip"))
     assert again.read_bytes() == zipped.read_bytes()

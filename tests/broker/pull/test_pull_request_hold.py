@@ -268,6 +268,7 @@ def test_a_commit_that_comes_along_is_taken_once_before_the_pull_is_held(topic):
     assert topic.query_consumer_offset("g", "T", 0).offset == 0
 
 
+@pytest.mark.slow
 def test_hundreds_of_held_pulls_have_one_thread_and_cause_no_wakeups(topic, open_broker):
     topic.update_topic(TopicConfig("T", 300, 300))
     answers = [Answers() for _ in range(300)]
@@ -396,6 +397,7 @@ def test_what_is_quick_is_done_by_the_same_thread_each_time(topic):
     eventually(lambda: len(threads) <= 1 + sum(quick.was_late.is_set() for quick in answers) < 20)
 
 
+@pytest.mark.slow
 def test_what_comes_while_the_watch_sleeps_is_watched_too(topic):
     once, again = Slow(), Slow()
     once.go_on.set()

@@ -458,6 +458,7 @@ def test_a_broker_that_starts_writes_the_topic_of_delayed_messages(open_broker, 
     assert topics_file(root).read(0).items[SCHEDULE_TOPIC].read_queue_nums == 18
 
 
+@pytest.mark.slow
 def test_a_store_that_rmqctl_did_not_make_is_delivered_from_only_on_request(open_broker, root):
     shutil.rmtree(root / "rmqctl")
     broker = open_broker()

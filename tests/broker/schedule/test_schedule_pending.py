@@ -155,6 +155,7 @@ def test_what_can_not_be_read_is_passed_over(bench):
     assert bench.bodies() == [b"b"]
 
 
+@pytest.mark.slow
 def test_a_shutdown_waits_for_puts_and_leaves_failed_ones_for_the_next_start(bench):
     bench.send(b"a", b"b")
     bench.pass_time(1_000)

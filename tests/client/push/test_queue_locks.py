@@ -132,6 +132,7 @@ def test_the_refresh_of_locks_waits_for_a_rebalance(broker, clock, make_member):
     assert failing.called("lock_queues") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.conformance("F3")
 def test_a_queue_that_comes_back_is_not_let_go_of_by_the_delayed_unlock(
     broker, make_member, scheduler
@@ -156,6 +157,7 @@ def test_a_queue_that_comes_back_is_not_let_go_of_by_the_delayed_unlock(
     assert has_lock(first)
 
 
+@pytest.mark.slow
 @pytest.mark.conformance("F7", "C6")
 def test_a_queue_in_work_is_given_away_as_soon_as_its_listener_has_ended(
     broker, make_member, monkeypatch

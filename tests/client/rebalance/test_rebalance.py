@@ -338,6 +338,7 @@ def orderly(make_consumer, name: str, heard: Heard, unlock_delay_ms: int = 0):
     return consumer
 
 
+@pytest.mark.slow
 @pytest.mark.conformance("F3", "F7", "C6")
 @pytest.mark.parametrize("delay_ms", [0, 20_000])
 def test_an_orderly_queue_is_taken_only_with_its_lock_and_given_away_when_it_rests(

@@ -30,6 +30,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "store"
 
 
+@pytest.mark.slow
 @pytest.mark.conformance("H1", "H9")
 def test_a_retry_comes_back_without_any_other_process(root: Path) -> None:
     attempts: list[int] = []

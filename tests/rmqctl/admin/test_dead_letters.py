@@ -204,6 +204,7 @@ def test_a_run_that_stopped_goes_on(store, of_g, bodies):
         of_g(admin.resume, "R1")
 
 
+@pytest.mark.slow
 def test_what_a_killed_run_sent_is_marked(store, of_g, handled, bodies, ask):
     def stop():
         if len(bodies()) == 2:

@@ -15,6 +15,8 @@ from tests.support.lag_world import World, sample_of
 LOOKS = 30
 
 
+@pytest.mark.slow
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "seed", [*range(5), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(100, 300))]
 )

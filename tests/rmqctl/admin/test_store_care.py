@@ -91,6 +91,7 @@ def test_a_store_is_created_from_a_snapshot(snapshot, orders, tmp_path):
     assert noted(target)["new"]["snapshot"] == str(snapshot)
 
 
+@pytest.mark.slow
 def test_an_old_store_is_moved_aside_if_it_is_confirmed_and_not_in_use(snapshot, orders):
     change = admin.restore(snapshot, orders, now_ms=NOW)
     assert (change.occupied, change.confirm_name) == (True, orders.name)

@@ -31,6 +31,7 @@ def files(root):
     return {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
+@pytest.mark.slow
 def test_a_topic_is_copied_with_offsets_and_progress(orders, tmp_path):
     target = tmp_path / "taken"
     before = files(orders)
@@ -71,6 +72,7 @@ def test_a_group_is_copied_with_the_topics_that_it_reads(orders, tmp_path):
     assert detect_config(tmp_path / "g").max_index_num == SMALL_STORE.max_index_num
 
 
+@pytest.mark.slow
 def test_times_and_queues_are_chosen_and_a_predicate_leaves_gaps(orders, tmp_path):
     later = MessageFilter(from_timestamp=START + 8 * 60_000, queues=(0,))
     even = MessageFilter(predicate=lambda message: message.body[-1:] in b"02468")

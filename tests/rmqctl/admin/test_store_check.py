@@ -257,6 +257,7 @@ def test_a_plan_of_an_older_log_is_not_carried_out(logs):
     assert files(logs) == before
 
 
+@pytest.mark.slow
 def test_what_repair_cannot_fix_is_refused_or_left(damaged):
     (damaged / "config").mkdir(exist_ok=True)
     (damaged / "config" / "consumerOffset.json").write_text('{"offsetTable":')

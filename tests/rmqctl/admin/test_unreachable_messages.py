@@ -41,6 +41,7 @@ def notes(*words):
     return {row["setting"]: row["note"] for row in result.json()}
 
 
+@pytest.mark.slow
 def test_fewer_read_queues_name_what_groups_have_not_read(read_in_part):
     assert notes("topic", "alter", "t", "-r", 2)["read_queue_nums"] == (
         "queues from 2 on are no longer read; 4 messages lie there: unread by half (4)"
@@ -61,6 +62,7 @@ def test_a_group_without_progress_in_a_queue_is_unknown(store):
     assert "unknown for g" in notes("topic", "alter", "t", "--queues", 1)["read_queue_nums"]
 
 
+@pytest.mark.slow
 def test_a_group_that_gets_no_more_messages_names_its_unread_ones(read_in_part):
     run("group", "create", "half")
     assert notes("group", "alter", "half", "--no-consume-enable")["consume_enable"] == (
@@ -125,6 +127,7 @@ def test_no_hour_of_deletion_is_told(a_day_old):
     assert "otherwise" not in said
 
 
+@pytest.mark.slow
 def test_a_permission_of_the_broker_names_what_lies_there(read_in_part):
     assert "consuming will be refused in all topics; 8 messages lie there" in planned(
         "brokerPermission", 2
@@ -185,6 +188,7 @@ def test_fsck_shows_what_waits_in_levels_that_are_gone(store):
     assert "DELAY_LEVEL_GONE" not in run("store", "fsck").out
 
 
+@pytest.mark.slow
 def test_progress_beyond_the_end_is_no_read_message(read_in_part, store):
     moved("far", 3, 2)
     path = store / "config" / "consumerOffset.json"

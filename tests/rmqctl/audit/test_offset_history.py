@@ -116,6 +116,7 @@ def test_without_a_readable_offsets_file_it_is_unknown_whether_the_last_move_was
     assert (row["group"], row["committed_offset"]) == ("g", 2)
 
 
+@pytest.mark.slow
 def test_a_group_that_was_never_moved_has_an_empty_history(consumed):
     assert history("g") == []
 
@@ -180,6 +181,7 @@ def sample(store, at, offset, group="g"):
     OffsetSamples(store).append(table, {"t": {0: 5}}, at)
 
 
+@pytest.mark.slow
 def test_a_move_between_two_samples_without_a_journal_entry_is_found(consumed):
     now = int(time.time() * 1000)
     for at, offset in ((now - 900_000, 3), (now - 800_000, 5), (now - 700_000, 2)):
@@ -269,6 +271,7 @@ def test_a_store_of_java_alone_has_no_journal_and_that_is_no_error(tmp_path):
     assert history("-S", root) == []
 
 
+@pytest.mark.slow
 def test_a_torn_line_of_the_journal_hides_no_other(consumed):
     move(consumed, "g", {("t", 0): 2})
     (path,) = Journal(consumed).files()

@@ -183,6 +183,7 @@ def test_bad_input_is_one_sentence(store, words, code, reason):
     assert result.err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_an_error_of_the_reader_process_has_its_exit_code(store):
     groups = store / "config" / "subscriptionGroup.json"
     groups.unlink(missing_ok=True)

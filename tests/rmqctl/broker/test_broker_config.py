@@ -28,6 +28,7 @@ def change(name, value, *options):
     return run("broker", "config", "set", name, value, "--yes", "-o", "json", *options)
 
 
+@pytest.mark.slow
 @pytest.mark.feature(128)
 def test_what_is_set_is_what_the_next_opener_has(store):
     result = change("fileReservedTime", 24)
@@ -49,6 +50,7 @@ def test_what_is_set_is_what_the_next_opener_has(store):
     assert row("file-reserved-time-hours")["value"] == "24"
 
 
+@pytest.mark.slow
 def test_the_broker_goes_by_it(store):
     change("autoCreateTopicEnable", "false")
     assert run("produce", "new", stdin=b"x\n").code == 3
@@ -92,6 +94,7 @@ def test_a_java_broker_is_told_what_it_needs(store):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.feature(149)
 def test_a_change_is_in_the_journal(store):
     change("fileReservedTime", 24, "--reason", "disk")
@@ -101,6 +104,7 @@ def test_a_change_is_in_the_journal(store):
     assert (entry["old"], entry["new"], entry["reason"]) == (72, 24, "disk")
 
 
+@pytest.mark.slow
 def test_nothing_is_written_without_a_yes_or_in_a_dry_run(store):
     assert run("broker", "config", "set", "fileReservedTime", 24).code == 7
     assert run("broker", "config", "set", "fileReservedTime", 24, "-n").code == 0
@@ -185,6 +189,7 @@ def test_each_number_has_a_range_with_its_default():
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "value", "range_"),
     [
@@ -227,6 +232,7 @@ def test_a_recorded_number_outside_of_its_range_is_named(tmp_path, part, name, v
     assert f"{name} is {value}; it must be" in result.err
 
 
+@pytest.mark.slow
 def test_keep_for_ever_keeps_a_log_of_several_files(store):
     fill = b"".join(b"%d" % n + b"x" * 1_000_000 + b"\n" for n in range(20))
     assert run("produce", "T", "-q", stdin=fill).code == 0

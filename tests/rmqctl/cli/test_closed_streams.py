@@ -78,6 +78,7 @@ def test_an_error_without_a_reader_keeps_its_exit_code(folder):
     assert process.returncode == 3
 
 
+@pytest.mark.slow
 def test_an_output_that_fails_without_a_reader_of_errors_is_an_error(folder):
     reader, writer = os.pipe()
     os.close(reader)

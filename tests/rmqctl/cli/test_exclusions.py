@@ -110,6 +110,7 @@ def test_pairs_that_depend_on_a_value(store, line):
     assert sum(word in result.err for word in named) >= 2, result.err
 
 
+@pytest.mark.slow
 def test_where_a_group_stopped_goes_with_where_a_new_one_begins(store):
     assert run("produce", "t", stdin=b"a\nb\n").code == 0
     words = ("consume", "t", "-g", "g", "-e", "--from-where", "first", "--offset", "stored")

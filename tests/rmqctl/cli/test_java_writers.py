@@ -28,6 +28,7 @@ def test_a_store_that_a_java_broker_holds_is_not_changed(store):
         refuse_beside_java(store)
 
 
+@pytest.mark.slow
 def test_a_java_broker_that_comes_meanwhile_is_noticed(store):
     check = refuse_beside_java(store)
     check()

@@ -47,6 +47,7 @@ def test_nothing_heavy_is_imported(store, args):
     assert len(modules - PACKAGES) <= 276
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("args", [["topic", "create", "u"], ["store", "init", "new"]], ids=" ".join)
 def test_changing_settings_imports_nothing_heavy(store, args):
     modules = modules_of(*args)
@@ -102,6 +103,7 @@ def test_who_joins_no_group_imports_no_client(store, args):
     assert [name for name in modules if name in unwanted or name.startswith("client.")] == []
 
 
+@pytest.mark.slow
 def test_one_message_is_sent_without_logs(store):
     modules = modules_of("produce", "t")
     assert [name for name in modules if name in {"logging", "broker.pull.pull"}] == []

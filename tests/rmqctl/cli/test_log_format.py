@@ -150,6 +150,8 @@ def test_no_line_of_failing_commands_is_anything_else(store, verbose):
     assert {2, 3, 7} <= codes
 
 
+@pytest.mark.slow
+@pytest.mark.slow
 def test_every_command_without_arguments_says_objects_only(store):
     for name, entry in TREE.items():
         verbs = [[name]] if isinstance(entry, CommandRef) else [[name, v] for v in entry.verbs]
@@ -206,6 +208,7 @@ def test_warnings_of_damage_and_a_store_that_is_taken(store):
     assert (error["level"], error["exit_code"]) == ("error", 5)
 
 
+@pytest.mark.slow
 def test_what_the_interpreter_itself_would_print(store):
     code = """
 import logging, sys, threading
@@ -248,6 +251,7 @@ def test_nothing_on_standard_output_changes_and_the_hooks_are_put_back(store):
     assert (threading.excepthook, sys.unraisablehook) == hooks
 
 
+@pytest.mark.slow
 def test_standard_error_is_written_in_one_place():
     """So that its form is decided in one place: a stream may be asked, but not written to."""
     writers = set()

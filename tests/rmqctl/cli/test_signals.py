@@ -49,6 +49,7 @@ def waiting(*args, on_close="pass"):
     return process
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "code"),
     [(signal.SIGTERM, exit_codes.TERMINATED), (signal.SIGINT, exit_codes.INTERRUPTED)],
@@ -69,6 +70,7 @@ def test_a_second_ctrl_c_ends_at_once():
     assert process.returncode == exit_codes.INTERRUPTED
 
 
+@pytest.mark.slow
 def test_a_time_limit_closes_and_says_so():
     with waiting("--timeout", "200ms") as process:
         assert process.communicate(timeout=30) == ("closed\n", "rmqctl: timed out after 200ms\n")

@@ -155,6 +155,7 @@ def test_an_old_name_works_on_the_store_that_it_prints(stores, monkeypatch, name
     assert fingerprint(stores / "prod") == before
 
 
+@pytest.mark.slow
 def test_delete_topic_of_mqadmin_deletes_where_it_says(stores, monkeypatch):
     monkeypatch.setenv("RMQCTL_STORE", f"{stores}/prod")
     result = run("mqadmin", "deleteTopic", "-t", "t", "-S", stores / "test", "--confirm", "t", "-y")
@@ -299,6 +300,7 @@ class Terminal(io.StringIO):
         return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["topic alter t --perm 4", "topic delete t", "group delete g"])
 def test_a_question_names_the_store_by_its_absolute_path(stores, monkeypatch, command):
     monkeypatch.chdir(stores)

@@ -219,6 +219,7 @@ def test_a_java_broker_that_starts_after_the_plan_stops_it(stocked):
     assert journal(stocked) == []
 
 
+@pytest.mark.slow
 def test_a_setting_forbids_changes(stocked, own_home):
     (own_home / "rmqctl.toml").write_text(
         f'context = "prod"\n[contexts.prod]\nstore = "{stocked}"\nconsole_write = "never"\n'

@@ -215,6 +215,7 @@ def test_a_store_is_repaired_by_its_plan(stocked):
     assert [row["command"] for row in journal(stocked)] == ["store repair"]
 
 
+@pytest.mark.slow
 def test_letters_that_were_marked_of_another_reason_are_meant_too(stocked):
     async def steps(console):
         def letters():
@@ -229,6 +230,7 @@ def test_letters_that_were_marked_of_another_reason_are_meant_too(stocked):
     drive(stocked, steps, "dlq", "billing", size=(140, 24))
 
 
+@pytest.mark.slow
 def test_a_letter_of_its_own_screen_and_the_retry_of_its_own_are_chosen(stocked):
     msg_id = run("retry", "browse", "billing", "-S", stocked, "-o", "json").json()[0]["msg_id"]
 

@@ -27,6 +27,7 @@ def _as_before() -> Iterator[None]:
     gc.freeze()
 
 
+@pytest.mark.slow
 def test_an_object_is_searched_once_at_most() -> None:
     before = gc.get_threshold()
     seen: list[int] = []
@@ -49,6 +50,8 @@ def test_an_object_is_searched_once_at_most() -> None:
     assert len(kept) == 40 * MANY_NEW
 
 
+@pytest.mark.slow
+@pytest.mark.slow
 def test_cycles_of_new_objects_are_freed() -> None:
     with only_new_objects():
         node = Node()
@@ -59,6 +62,7 @@ def test_cycles_of_new_objects_are_freed() -> None:
     assert kept
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("more", "freed"), [(0.0, True), (1.5, False)])
 def test_all_is_searched_when_there_is_much_more(
     monkeypatch: pytest.MonkeyPatch, more: float, freed: bool

@@ -108,6 +108,7 @@ def test_one_message_is_shown_in_each_form_or_a_sentence_says_why_not(odd, numbe
     drive(odd, steps, "message", "odd", "0", str(number), size=(100, 30))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", ["'packed text' -t odd", "--key k4", "--regex 'broken|last'"])
 def test_a_search_says_which_records_may_be_hits_too(odd, words):
     async def steps(console):
@@ -121,6 +122,7 @@ def test_a_search_says_which_records_may_be_hits_too(odd, words):
     drive(odd, steps)
 
 
+@pytest.mark.slow
 def test_dead_letters_of_every_kind(odd):
     async def steps(console):
         await complete(console)

@@ -9,6 +9,7 @@ from tests.support.console import drive
 __all__ = ["stocked"]
 
 
+@pytest.mark.slow
 def test_the_state_of_the_row_is_explained_and_escape_closes_it(stocked):
     run("consume", "orders", "-g", "billing", "-e", "-c", "10")
 
@@ -30,6 +31,7 @@ def test_the_state_of_the_row_is_explained_and_escape_closes_it(stocked):
     drive(stocked, steps, "groups", size=(80, 40))
 
 
+@pytest.mark.slow
 def test_without_a_state_the_column_is_explained_that_the_rows_are_sorted_by(stocked):
     async def steps(console):
         await complete(console)
@@ -66,6 +68,7 @@ def test_a_long_text_is_scrolled_and_other_keys_close_it(stocked):
     drive(stocked, steps, "messages", "orders")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(60, 15), (140, 40)])
 def test_it_fits_the_screen(stocked, size):
     async def steps(console):

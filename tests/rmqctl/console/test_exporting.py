@@ -72,6 +72,7 @@ def test_the_file_has_the_bytes_that_the_command_prints(rich, tmp_path, words):
     drive(rich, steps, *words, tz="UTC")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("dlq", "readers"), ("message", "orders", "0", "0")])
 def test_every_list_and_every_single_thing_can_be_exported(rich, tmp_path, words):
     async def steps(console):
@@ -138,6 +139,7 @@ def test_a_part_is_called_a_part(stocked, tmp_path):
     drive(stocked, follow, "follow", "orders", "*")
 
 
+@pytest.mark.slow
 def test_nothing_is_replaced_unasked_and_nothing_is_written_into_a_store(stocked, tmp_path):
     there = tmp_path / "there.json"
     there.write_text("mine")
@@ -164,6 +166,7 @@ def test_nothing_is_replaced_unasked_and_nothing_is_written_into_a_store(stocked
     assert sorted(stocked.rglob("*")) == before
 
 
+@pytest.mark.slow
 def test_a_file_that_comes_meanwhile_is_kept_and_a_failed_one_leaves_nothing(
     stocked, tmp_path, monkeypatch
 ):

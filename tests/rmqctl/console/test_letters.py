@@ -24,6 +24,7 @@ def rich(tmp_path_factory):
     return make_rich_store(tmp_path_factory.mktemp("rich") / "s", now_ms() - 600_000).root
 
 
+@pytest.mark.slow
 @pytest.mark.feature(159)
 @pytest.mark.parametrize("by", dead_letters.BY)
 def test_the_letters_of_a_count_are_as_many_and_those_of_the_command(rich, by):

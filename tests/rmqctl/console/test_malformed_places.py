@@ -19,6 +19,7 @@ def test_twice_as_many_of_a_count_that_is_no_number_is_refused(stocked):
     drive(stocked, steps, "messages", "orders", "*", "5", "abc")
 
 
+@pytest.mark.slow
 def test_the_palette_says_that_the_setting_for_changes_is_malformed(stocked, monkeypatch):
     monkeypatch.setenv("RMQCTL_CONSOLE_WRITE", "nver")
 

@@ -51,6 +51,7 @@ def test_a_list_has_the_rows_of_its_command(stocked, words):
     drive(stocked, steps, "messages", *words)
 
 
+@pytest.mark.slow
 @pytest.mark.feature(153)
 def test_a_body_is_shown_as_json_as_text_and_as_bytes(stocked):
     async def steps(console):
@@ -69,6 +70,7 @@ def test_a_body_is_shown_as_json_as_text_and_as_bytes(stocked):
     drive(stocked, steps, "messages", "orders")
 
 
+@pytest.mark.slow
 def test_a_list_says_how_many_of_how_many_it_has(stocked):
     async def steps(console):
         await complete(console)

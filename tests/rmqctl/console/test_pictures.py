@@ -106,6 +106,7 @@ def test_the_picture_is_what_is_shown(stocked, tmp_path):
     drive(stocked, steps, "topics")
 
 
+@pytest.mark.slow
 def test_a_picture_of_a_plan_and_of_a_list(stocked, tmp_path):
     run("consume", "orders", "-g", "billing", "-e", "-c", "1")
 

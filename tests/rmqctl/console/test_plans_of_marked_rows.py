@@ -38,6 +38,7 @@ def said(app):
     return app.desk.command or app.notice
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("places", "sentence"),
     [
@@ -63,6 +64,7 @@ def test_a_reset_is_of_the_marked_group(stocked, places, sentence):
     drive(stocked, steps, "groups")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["R", "A"])
 def test_dead_letters_are_those_of_the_marked_group(stocked, key):
     verb = {"R": "redrive", "A": "ack"}[key]
@@ -102,6 +104,7 @@ def test_dead_letters_are_those_of_the_marked_reason(stocked):
     drive(stocked, steps, "dlq", "billing", size=(140, 24))
 
 
+@pytest.mark.slow
 def test_letters_that_are_marked_are_not_forgotten_on_a_reason(stocked):
     async def steps(console):
         await console.read()
@@ -119,6 +122,7 @@ def test_letters_that_are_marked_are_not_forgotten_on_a_reason(stocked):
     drive(stocked, steps, "dlq", "billing", size=(140, 24))
 
 
+@pytest.mark.slow
 def test_the_change_that_is_marked_is_undone(stocked):
     for to in ("--to-earliest", "--to-latest"):
         run("offset", "reset", "billing", "-t", "orders", to, "--yes")

@@ -113,6 +113,7 @@ def test_the_other_rule_is_carried_out(stored, tmp_path):
     drive(store, steps, "groups", size=(140, 40), tz="UTC")
 
 
+@pytest.mark.slow
 def test_keys_of_a_time_do_nothing_on_another_plan(stored):
     async def steps(console):
         await console.read()

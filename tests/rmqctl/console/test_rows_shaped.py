@@ -317,6 +317,7 @@ def test_live_members_are_those_of_the_command(consumed):
 # Trends
 
 
+@pytest.mark.slow
 def test_trends_are_the_lag_as_of_each_sample(store):
     with EmbeddedBroker.open(store, clock=lambda: now_ms() - 3_600_000) as broker:
         for topic, count in (("orders", 40), ("mails", 6)):

@@ -110,6 +110,7 @@ def test_what_is_no_store_is_named_on_every_screen(rich, tmp_path, kind):
     look_at_all(path, every_place(names_of(rich)), check)
 
 
+@pytest.mark.slow
 def test_a_store_that_is_made_where_none_was_is_shown(tmp_path):
     path = tmp_path / "s"
 
@@ -161,6 +162,7 @@ def test_a_store_that_vanishes_leaves_its_rows_with_their_age_and_is_read_again(
     drive(rich, steps, "groups")
 
 
+@pytest.mark.slow
 def test_another_store_in_its_place_is_read_instead(rich, tmp_path):
     path = tmp_path / "s"
     run("store", "init", path)

@@ -240,6 +240,7 @@ def test_lists_of_one_message_count_as_their_commands_do(odd, size):
     drive(odd.root, steps, "groups", size=size)
 
 
+@pytest.mark.slow
 def test_contexts_count_as_their_command_does(store):
     for number in range(40):  # more than the screen has lines
         run("context", "add", f"store{number}", "-S", store)
@@ -334,6 +335,7 @@ def test_what_has_no_room_is_counted(many):
     drive(many, steps, "overview", size=(80, 40))
 
 
+@pytest.mark.slow
 def test_a_long_name_leaves_room_for_the_count(rich):
     async def steps(console):
         for place in (Place("topic", ("T" * 127,)), Place("group", ("G" * 120,))):

@@ -145,6 +145,7 @@ class TestProgress:
         assert consume("-e", "--tag", "x") == ["wanted"]
         assert committed(one_queue) == {0: 13}
 
+    @pytest.mark.slow
     def test_reading_without_committing_leaves_progress_alone(self, ten):
         assert len(consume("-e", "--no-commit")) == 10
         consume("-c", 4)
@@ -159,12 +160,14 @@ class TestProgress:
         assert "offset reset" in result.err
         assert consume("--offset", "stored", "-e") == []
 
+    @pytest.mark.slow
     def test_where_a_new_group_begins(self, one_queue):
         assert consume("-e", group="young") == bodies(0, 10)
         assert consume("--from-where", "first", "-e", group="first") == bodies(0, 10)
         at = ["--from-where", "timestamp", "--consume-timestamp", "-1h"]
         assert consume(*at, "-e", group="time") == bodies(0, 10)
 
+    @pytest.mark.slow
     def test_only_some_queues(self, ten):
         there = [row["body"] for row in stored("t") if row["queue_id"] in (1, 3)]
         assert sorted(consume("-Q", "1,3", "-e")) == sorted(there)
@@ -280,6 +283,7 @@ class TestSharing:
                 got.update(read_lines(stays, 1))
             assert end(stays) == 143
 
+    @pytest.mark.slow
     def test_broadcasting_gives_every_message_to_every_member(self, ten):
         every = ["--broadcast", "--from-where", "first"]
         first = consume("-e", *every, "--set", "instanceName=a")
@@ -388,6 +392,7 @@ class TestRanges:
         assert (result.code, result.lines) == (0, [])
         assert "no message of t lies in the range" in result.err
 
+    @pytest.mark.slow
     def test_offsets_that_do_not_exist_yet_are_told(self, one_queue):
         result = run("consume", "t", "-g", "g", "--offset", "99", "-e")
         assert (result.code, result.lines) == (0, [])

@@ -88,6 +88,7 @@ class TestCountOfFailures:
             run("consume", "t", "-g", group, *options)
             self.check_passed({int(line) for line in begun.read_text().split()}, hundred, group)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("threads", [1, 4])
     def test_what_fails_at_once_is_sent_back_before_its_queue_is_given_up(self, hundred, threads):
         """It waits for more of its kind, in a thread that waits for it."""
@@ -126,6 +127,7 @@ class TestCountOfFailures:
 class TestCountOfAGroup:
     """``-c`` counts what is printed; what is passed before the last one is acknowledged."""
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("limit", ["-c", "--limit"])
     @pytest.mark.parametrize("options", [[], ["--orderly"], ["--threads", 1]])
     def test_what_a_filter_leaves_out_does_not_count(self, hundred, limit, options):
@@ -157,6 +159,7 @@ class TestCountOfAGroup:
         assert committed(seven_tagged) == {0: offset}
         assert consume("-g", "g", "-e") == list("ababcab"[offset:])
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("options", [[], ["--orderly"]])
     @pytest.mark.parametrize("tag", ["b", "c"])
     @pytest.mark.parametrize(("end", "rest"), [(5, "ab"), (6, "b"), (7, "")])
@@ -173,6 +176,7 @@ class TestCountOfAGroup:
         assert consume("-g", "g", "--regex", "^9[89]$", "-c", 3, "-e") == ["98", "99"]
         assert committed(hundred) == {0: 100}
 
+    @pytest.mark.slow
     def test_many_threads_share_it(self, divided):
         """One message at a time in each queue: none is passed after the last that counts."""
         wanted = ["-g", "g", "--regex", "[05]$"]
@@ -320,6 +324,7 @@ def test_an_id_that_the_sender_chose_is_found_as_it_is(hundred):
 class TestReaderThatIsGone:
     """Nothing is written while nothing comes, so no write shows that the reader is gone."""
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("options", [[], ["-F", "-o", "jsonl"], ["-g", "g"]])
     def test_a_pipe(self, hundred, options):
         reading, writing = os.pipe()
@@ -332,6 +337,8 @@ class TestReaderThatIsGone:
         if "-g" in options:
             assert committed(hundred) == {0: 100}, "what the reader had is acknowledged"
 
+    @pytest.mark.slow
+    @pytest.mark.slow
     def test_a_socket(self, hundred):
         ours, its = socket.socketpair()
         with running("--offset", "99", stdout=its) as process:
@@ -340,6 +347,7 @@ class TestReaderThatIsGone:
             ours.close()
             assert process.wait(MEANWHILE) == 141
 
+    @pytest.mark.slow
     def test_what_has_an_end_ends_as_ever(self, hundred):
         with running("-e", "--regex", "nothing like it") as process:
             process.stdout.close()

@@ -12,6 +12,7 @@ def orders(store):
     return store
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [["--exec", "true"], ["--exec", "true", "--orderly"], []])
 def test_a_run_that_consumes_all_has_no_warning(orders, options):
     result = run("consume", "orders", "-g", "g", "-e", "-v", *options)
@@ -21,6 +22,7 @@ def test_a_run_that_consumes_all_has_no_warning(orders, options):
     assert run("lag", "show", "g", "-o", "json").json()[0]["lag"] == 0
 
 
+@pytest.mark.slow
 def test_log_records_name_a_queue_in_words(orders):
     result = run("consume", "orders", "-g", "g", "-e", "--debug", "--exec", "true")
     assert "queue 3 of orders on" in result.err

@@ -22,6 +22,7 @@ def two(store):
     return store
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -49,6 +50,7 @@ def test_many_bodies_are_merged_too(store):
     assert result.lines == [f"{part}:{i}" for part in range(4) for i in range(700)]
 
 
+@pytest.mark.slow
 def test_rows_and_templates_say_the_topic(two):
     rows = run("consume", "a", "b", "-e", "-o", "json").json()
     assert [row["topic"] for row in rows] == ["a", "b"] * 3
@@ -72,6 +74,7 @@ def test_new_messages_of_both_topics_and_of_new_queues_are_followed(two):
     assert reader.returncode == 130
 
 
+@pytest.mark.slow
 def test_a_member_of_a_group_reads_one_topic(two):
     result = run("consume", "a", "b", "-g", "g", "-e")
     assert result.code == 2

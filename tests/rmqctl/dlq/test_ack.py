@@ -83,6 +83,7 @@ def test_the_journal_tells_of_marks(dead, store):
     ]
 
 
+@pytest.mark.slow
 def test_marks_of_a_queue_that_was_deleted_do_not_hide_new_dead_letters(dead, store):
     ack("--all")
     run("topic", "delete", "%DLQ%g", "--confirm", "%DLQ%g", "-y")

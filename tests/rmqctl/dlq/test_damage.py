@@ -23,6 +23,7 @@ def torn(store, tmp_path):
     return copy
 
 
+@pytest.mark.slow
 def test_what_can_be_read_is_shown_and_the_rest_is_counted(torn):
     for command in (("browse",), ("export",), ("groups", "--by", "tag")):
         done = run("dlq", command[0], "g", *command[1:], "-S", torn, "-o", "json")
@@ -44,6 +45,7 @@ def test_what_can_not_be_read_is_not_sent_and_not_marked(torn):
     assert run("dlq", "show", "g", "1", "-S", torn).code == 4
 
 
+@pytest.mark.slow
 def test_a_broken_mark_file_is_said_and_named(torn):
     run("dlq", "ack", "g", "0", "-y", "-S", torn)
     path = torn / "rmqctl" / "handled.json"
@@ -52,6 +54,8 @@ def test_a_broken_mark_file_is_said_and_named(torn):
     assert (done.code, "handled.json" in done.err, done.out) == (4, True, "")
 
 
+@pytest.mark.slow
+@pytest.mark.slow
 def test_a_queue_that_lacks_places_ends_the_run_and_is_named(store):
     """The first error is told, not what becomes of it: nothing can be synced any more."""
     run("topic", "create", "t", "--queues", 8)

@@ -223,6 +223,7 @@ def test_a_program_makes_the_new_body(dead):
     assert (nothing.code, "no output" in nothing.json()[0]["note"]) == (8, True)
 
 
+@pytest.mark.slow
 def test_no_shell_is_between_a_message_and_the_program(dead, tmp_path):
     marker = tmp_path / "marker"
     run("dlq", "redrive", "g", "0", "--pipe", f"cat - ; touch {marker}", *DO)

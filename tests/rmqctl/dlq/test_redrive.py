@@ -158,6 +158,7 @@ def test_a_message_that_dies_again_and_again_is_left_alone(dead, store):
     assert run("dlq", "redrive", "g", newest, "--max-redrives", 4, *DO).code == 0
 
 
+@pytest.mark.slow
 def test_what_was_sent_before_is_told_and_counts(dead):
     run("topic", "create", "t2")
     again = ("dlq", "redrive", "g", 0, "--target", "t2")
@@ -187,6 +188,7 @@ def test_what_was_marked_by_hand_is_told_and_counts_for_nothing(dead):
     assert (row["redrives"], row["note"], row["target"]) == (0, "a is b; handled before", "t")
 
 
+@pytest.mark.slow
 def test_a_mark_that_was_taken_back_does_not_hide_what_was_sent(dead):
     (receipt,) = run("dlq", "redrive", "g", 1, *DO, "-o", "json").json()
     run("dlq", "ack", "g", 1, "--undo", "-y")
@@ -199,6 +201,7 @@ def test_a_mark_that_was_taken_back_does_not_hide_what_was_sent(dead):
     ]
 
 
+@pytest.mark.slow
 def test_a_new_dead_letter_in_the_place_of_one_that_was_sent_was_never_sent(dead, store):
     run("dlq", "redrive", "g", 0, *DO)
     run("topic", "delete", "%DLQ%g", "--confirm", "%DLQ%g", "-y")

@@ -110,6 +110,7 @@ def test_what_was_stored_and_has_no_receipt_is_found_in_the_log(dead):
     assert unhandled() == 0
 
 
+@pytest.mark.slow
 def test_a_receipt_whose_message_is_not_in_the_log_does_not_count(dead):
     """A loss of power may keep the receipt and take the message."""
     run("dlq", "redrive", "g", "0", "1", *DO)
@@ -137,6 +138,7 @@ def test_a_run_that_was_killed_before_its_marks_gets_them(dead):
     assert (unhandled(), len(copies())) == (0, COUNT)
 
 
+@pytest.mark.slow
 def test_a_resumed_run_leaves_alone_what_others_have_acknowledged_since(dead):
     run("dlq", "redrive", "g", "0", "1", "2", "--max", 1, *DO)
     run("dlq", "redrive", "g", "3", "4", *DO)
@@ -157,6 +159,7 @@ def test_a_resumed_run_leaves_alone_what_others_have_acknowledged_since(dead):
     assert sorted(copies().values()) == [1, 1, 1, 1], "0, 3, 4 and 6"
 
 
+@pytest.mark.slow
 def test_a_retry_of_what_a_run_has_sent_is_not_taken_for_what_it_sent(dead):
     """The copy fails again: its retry carries the same run, and lies after it."""
     run("dlq", "redrive", "g", "0", *DO)
@@ -176,6 +179,7 @@ def test_a_retry_of_what_a_run_has_sent_is_not_taken_for_what_it_sent(dead):
     assert row["redriven_timestamp"] == first["store_timestamp"]
 
 
+@pytest.mark.slow
 def test_a_mark_is_written_when_its_message_is_on_the_device(dead, monkeypatch):
     """A loss of power that keeps the mark and takes the message would lose it."""
     following = []
@@ -267,6 +271,7 @@ def test_others_see_how_far_a_slow_run_is(dead):
             process.kill()
 
 
+@pytest.mark.slow
 @pytest.mark.feature(93)
 def test_a_rate_is_kept(dead):
     from time import monotonic
@@ -277,6 +282,7 @@ def test_a_rate_is_kept(dead):
     assert len(copies()) == 20
 
 
+@pytest.mark.slow
 def test_a_resumed_run_takes_nothing_else_and_must_exist(dead):
     assert run("dlq", "redrive", "g", "--resume", "R1").code == 3
     assert run("dlq", "redrive", "g", "--resume", "last").code == 3
@@ -287,6 +293,7 @@ def test_a_resumed_run_takes_nothing_else_and_must_exist(dead):
     assert (done.code, "nothing to change" in done.err) == (0, True)
 
 
+@pytest.mark.slow
 def test_two_at_once_are_refused(dead):
     with RedriveRuns(dead).alone() as alone:
         assert alone
@@ -295,6 +302,7 @@ def test_two_at_once_are_refused(dead):
     assert copies() == {}
 
 
+@pytest.mark.slow
 def test_receipts_go_to_a_file_that_can_be_written(dead, tmp_path):
     told = tmp_path / "told.jsonl"
     printed = run("dlq", "redrive", "g", "0", "1", "--receipts", told, *DO, "-o", "jsonl").lines

@@ -78,6 +78,7 @@ def test_the_file_has_the_bytes_that_a_broker_writes(store):
     )
 
 
+@pytest.mark.slow
 def test_groups_that_are_named_together_are_one_change_of_the_table(store):
     run("group", "create", "before")
     table = store / "config/subscriptionGroup.json"
@@ -107,6 +108,7 @@ def test_groups_that_are_made_and_not_shown_are_spoken_of(store):
     assert settings(store, "a") is not None
 
 
+@pytest.mark.slow
 @pytest.mark.feature(101)
 def test_what_is_named_changes_and_the_rest_stays(store):
     run("group", "create", "g", "--no-broadcast")
@@ -134,6 +136,7 @@ def test_a_group_that_may_not_consume_does_not(store):
     assert run("consume", "t", "-g", "g", "-e").code == 7
 
 
+@pytest.mark.slow
 def test_the_number_of_attempts_decides_when_a_message_is_dead(store):
     run("produce", "t", "-q", stdin=b"x\n")
     run("group", "create", "g", "--retry-max-times", 0)
@@ -168,6 +171,7 @@ def test_what_can_not_be_is_one_sentence(store, args, code, sentence):
     assert version(store) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [[], ["--yes"], ["--confirm", "g"]])
 def test_without_consent_the_plan_of_a_deletion_is_all(store, options):
     run("group", "create", "g")
@@ -197,6 +201,7 @@ def parts(result):
     return [(row["part"], row["topic"], row["amount"], row["fate"]) for row in result.json()]
 
 
+@pytest.mark.slow
 def test_settings_go_and_progress_stays(used):
     before = version(used)
     progress = run("offset", "list", "-o", "json").json()
@@ -210,6 +215,7 @@ def test_settings_go_and_progress_stays(used):
     assert run("offset", "list", "-o", "json").json() == progress
 
 
+@pytest.mark.slow
 def test_everything_goes_if_that_is_wanted(used):
     result = run(
         *("group", "delete", "g", "--remove-offsets", "--remove-topics", "--confirm", "g", "-y"),

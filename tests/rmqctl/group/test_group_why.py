@@ -55,6 +55,7 @@ def test_the_message_that_an_orderly_queue_waits_at_is_named(orders):
     assert "warning: orders 0:0 failed once: exit code 3: boom" in err.decode()
 
 
+@pytest.mark.slow
 def test_a_group_without_members_says_so_and_how_to_go_on(orders):
     run("consume", "orders", "-g", "billing", "-c", 1, "-q")
     found = why("-g", "billing")

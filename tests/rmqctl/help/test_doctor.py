@@ -73,6 +73,7 @@ def test_what_is_no_store_is_an_error(tmp_path):
     assert "is not a RocketMQ store" in row["found"]
 
 
+@pytest.mark.slow
 def test_a_java_broker_and_an_unclean_end_are_told(store):
     (store / "abort").touch()
     assert rows()["writers"]["status"] == WARNING

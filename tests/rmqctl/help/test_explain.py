@@ -14,6 +14,8 @@ COMMANDS = {
 }
 
 
+@pytest.mark.slow
+@pytest.mark.slow
 @pytest.mark.feature(146)
 @pytest.mark.parametrize("code", Code)
 def test_every_finding_says_its_severity_and_what_it_means(code):
@@ -25,6 +27,7 @@ def test_every_finding_says_its_severity_and_what_it_means(code):
     assert result.lines[0] == f"{code} (finding of store fsck)"
 
 
+@pytest.mark.slow
 @pytest.mark.feature(146)
 def test_every_exit_code_is_found_by_number_and_by_name():
     for name, number in vars(exit_codes).items():

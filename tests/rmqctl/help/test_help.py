@@ -99,6 +99,7 @@ def test_options_that_are_marked_as_most_used_exist_and_are_shown(name):
     assert set(command.most_used or ()) <= options_in(help_of(*name.split()).out)
 
 
+@pytest.mark.slow
 def test_options_without_an_effect_are_not_shown():
     for name, command in COMMANDS.items():
         if command.passes_options:

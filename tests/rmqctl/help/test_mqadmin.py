@@ -115,6 +115,7 @@ def test_options_become_ours(line, new):
     assert "\n".join(map(shlex.join, translate(name, words).lines)) == new
 
 
+@pytest.mark.slow
 def test_a_topic_that_is_there_is_altered(store):
     run("topic", "create", "t")
     result = run("mqadmin", "updateTopic", "-t", "t", "-w", 3, "-c", "DefaultCluster", "-y")

@@ -21,6 +21,7 @@ def history(tmp_path: Path) -> Path:
     return tmp_path / "history"
 
 
+@pytest.mark.slow
 def test_it_shows_the_plan_and_joins_with_consent(history: Path) -> None:
     before = document(history), files(history)
     dry = run(*COMPACT, history, "-n", "-o", "jsonl")
@@ -46,6 +47,7 @@ def test_it_shows_the_plan_and_joins_with_consent(history: Path) -> None:
     assert "there is nothing to change" in again.err
 
 
+@pytest.mark.slow
 def test_days_are_joined_alone(history: Path) -> None:
     done = run(
         *COMPACT, history, "--by", "day", "-y", "-o", "csv", "--columns", "files,joined_files"
@@ -63,6 +65,7 @@ def test_a_file_that_cannot_be_read_stays_and_the_row_says_so(history: Path) -> 
     assert path.exists()
 
 
+@pytest.mark.slow
 def test_a_folder_with_files_of_version_1_is_warned_of(tmp_path: Path) -> None:
     history = extract_history(tmp_path)
     root = tmp_path / "a" / "store"
@@ -81,6 +84,7 @@ def test_a_folder_without_reports_is_not_found(tmp_path: Path) -> None:
         assert "holds no kept reports" in done.err
 
 
+@pytest.mark.slow
 def test_a_report_of_a_joined_moment_is_refused(history: Path, tmp_path: Path) -> None:
     root = tmp_path / "a" / "store"
     root.parent.mkdir()

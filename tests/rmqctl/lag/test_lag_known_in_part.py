@@ -270,6 +270,7 @@ def test_a_store_of_several_that_can_not_be_read_is_told(ahead, tmp_path):
     assert run("lag", "check", "--crit-lag", 5, "-S", broken).code == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [("show",), ("report", "--engine", "local")], ids=" ".join)
 def test_a_topic_with_an_unknown_group_has_no_lag_of_0(grown, command):
     run("consume", "t", "-g", "all", "-e", "-q")
@@ -281,6 +282,7 @@ def test_a_topic_with_an_unknown_group_has_no_lag_of_0(grown, command):
 NOTHING_LOST = "no unread message was deleted"
 
 
+@pytest.mark.slow
 def test_a_risk_that_is_unknown_is_a_row_and_no_comfort(grown):
     result = run("lag", "risk", "g", "--within", "7d", "-o", "json")
     [row] = result.json()
@@ -322,6 +324,8 @@ def test_an_empty_file_of_offsets_is_no_comfort(ahead):
     assert NOTHING_LOST not in run("lag", "risk").err
 
 
+@pytest.mark.slow
+@pytest.mark.slow
 def test_a_terminal_is_not_told_that_nothing_is_unread(grown):
     words = ["-m", "rmqctl", "lag", "histogram", "g"]
     shown = on_a_terminal(words, columns=200)
@@ -358,6 +362,7 @@ def holed(tmp_path, monkeypatch):
     return root
 
 
+@pytest.mark.slow
 def test_a_record_warns_of_what_is_unknown(grown, tmp_path):
     once = run("lag", "record", tmp_path / "lag.jsonl")
     assert (once.code, once.err.count("no progress in queue 1 (100 messages there)")) == (0, 1)
@@ -396,6 +401,7 @@ def test_numbers_from_a_bak_have_no_status_ok_for_prometheus(ahead):
     assert (len(lines), states) == (12, {"UNKNOWN"})
 
 
+@pytest.mark.slow
 def test_a_report_says_of_a_lag_that_is_known_in_part_that_it_is_at_least_so_much(grown):
     run("produce", "t", "-Q", 0, "-q", stdin=b"b\n")
     words = ("lag", "report", "--engine", "local")

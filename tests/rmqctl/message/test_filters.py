@@ -77,6 +77,7 @@ def test_a_filter_by_id_takes_both_kinds(orders):
     assert found(*ids) == [1, 3]
 
 
+@pytest.mark.slow
 @pytest.mark.feature(14, 15)
 def test_from_and_to_are_half_open(orders):
     rows = [json.loads(line) for line in run("consume", "t", "-e", "-o", "jsonl").lines]
@@ -127,12 +128,14 @@ def test_bounds_that_nothing_can_lie_between_are_usage_errors(store, command, op
     assert sentence in result.err
 
 
+@pytest.mark.slow
 def test_bounds_may_be_the_same(orders):
     assert found("--min-size", "10", "--max-size", "10") == [2]
     assert found("--attempts", "0..0") == [0, 1, 2, 3, 4]
     assert found("--from", "-1h", "--to", "-1h") == []
 
 
+@pytest.mark.slow
 def test_a_range_that_ends_before_it_begins_is_refused(orders):
     result = run("consume", "orders", "-e", "--from", "-1h", "--to", "-2h")
     assert (result.code, result.out) == (2, "")
@@ -168,6 +171,7 @@ def test_json_paths(path, holds):
     assert parse_json_path(path)(b"no json") is False
 
 
+@pytest.mark.slow
 @given(st.text(max_size=20))
 def test_any_text_is_a_path_or_a_ValueError(text):
     try:

@@ -132,6 +132,7 @@ def test_query_by_key(name):
     assert asked
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["basic-4.9", "basic-5.3", "small-files-4.9", "cqext-4.9"])
 @pytest.mark.feature(31)
 def test_query_by_tag(name):

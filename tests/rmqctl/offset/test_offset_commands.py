@@ -87,6 +87,7 @@ def test_states_follow_a_consumer(store):
     assert {row["state"] for row in listed()} == {"CAUGHT_UP"}
 
 
+@pytest.mark.slow
 def test_groups_and_topics_can_be_chosen(store):
     for topic, group in (("a", "g"), ("b", "g"), ("a", "h")):
         run("produce", topic, stdin=b"x\n")

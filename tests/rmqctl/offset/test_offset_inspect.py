@@ -82,6 +82,7 @@ def test_fields_that_are_not_shown_can_still_choose_and_sort(half_read):
     assert lines[0] == "0"
 
 
+@pytest.mark.slow
 def test_several_groups_topics_and_queues_can_be_chosen(half_read):
     run("produce", "u", stdin=b"x\n")
     run("consume", "u", "-g", "h", "-e")
@@ -165,6 +166,7 @@ def test_a_queue_without_such_messages_is_told_of(half_read):
     assert result.err == "group g has no progress in queue 1 of topic t\n"
 
 
+@pytest.mark.slow
 def test_a_message_that_can_not_be_read_is_told_of_and_the_others_are_shown(half_read, tmp_path):
     copy = tmp_path / "copy"
     copy_store(half_read, copy, ignore=shutil.ignore_patterns("bells"))

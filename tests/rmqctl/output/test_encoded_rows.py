@@ -105,6 +105,7 @@ def test_each_column_of_a_message_has_a_source():
     assert tuple(SOURCES) == MessageRow._fields
 
 
+@pytest.mark.slow
 @needs_compiled
 @settings(max_examples=60)
 @given(
@@ -123,6 +124,8 @@ def test_rows_are_those_of_messages(found, columns, form, zone, raw):
             assert by_columns(found, columns, view) == wanted
 
 
+@pytest.mark.slow
+@pytest.mark.slow
 @needs_compiled
 @settings(max_examples=40)
 @given(
@@ -143,6 +146,8 @@ def test_templates_are_those_of_messages(found, pieces):
     assert list(layout.rows(table_of(found, layout))) == list(map(template.format, found))
 
 
+@pytest.mark.slow
+@pytest.mark.slow
 @needs_compiled
 @settings(max_examples=40)
 @given(
@@ -178,6 +183,7 @@ CONDITIONS = (
 )
 
 
+@pytest.mark.slow
 @needs_compiled
 @settings(max_examples=60)
 @given(

@@ -38,6 +38,7 @@ VALUE = (
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(st.lists(st.tuples(VALUE, VALUE), min_size=1, max_size=3))
 def test_the_text_is_that_of_the_library(rows):

@@ -192,6 +192,7 @@ def test_a_condition_of_rows_has_lists_and_words(orders):
     assert "unexpected 'queues' at character 11" in result.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("term", ["where", "json-path"])
 def test_both_languages_are_explained(term):
     result = run("explain", term)

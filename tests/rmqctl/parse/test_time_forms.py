@@ -193,6 +193,7 @@ def test_where_and_positions_refuse_a_local_time_in_doubt(berlin):
         assert "occurs twice" in result.err
 
 
+@pytest.mark.slow
 def test_where_and_positions_read_the_forms_of_the_day(berlin):
     where = run("topic", "queues", "t", "--where", "first_timestamp > yesterday", "-o", "json")
     assert [row["count"] for row in where.json()] == [3]

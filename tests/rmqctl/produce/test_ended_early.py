@@ -41,6 +41,7 @@ def stored() -> int:
     return len(run("consume", "t", "-e").lines)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), SIGNALS)
 def test_lines_of_a_pipe(store, number, code):
     with start("produce", "t", "-o", "jsonl", "-q") as process:
@@ -70,6 +71,7 @@ def test_lines_of_a_file(store, tmp_path, number, code):
     assert count <= stored() <= count + unknown
 
 
+@pytest.mark.slow
 def test_generated_messages_and_a_time_limit(store):
     result = run("produce", "t", "--template", "%i", "-c", 10_000, "--rate", "50/s", "--timeout=1s")
     assert result.code == exit_codes.TIMED_OUT
@@ -93,6 +95,7 @@ def test_messages_typed_on_a_terminal(store):
     assert account(err.decode()) == (1, 0, 0)
 
 
+@pytest.mark.slow
 def test_what_was_left_out_has_failed(store):
     with start("produce", "t", "-o", "jsonl", "--input", "jsonl", "--skip-invalid") as process:
         process.stdin.write(b'{"body": "good"}\n{"nosuch": 3}\n{"body": "also"}\n')
@@ -104,6 +107,7 @@ def test_what_was_left_out_has_failed(store):
     assert account(err.decode()) == (2, 1, 0)
 
 
+@pytest.mark.slow
 def test_a_send_that_waits_is_unknown(store):
     """Another process has the write lock: the second send waits for it."""
     with start("produce", "t", "-o", "jsonl") as process:

@@ -85,6 +85,7 @@ def test_a_delay_is_stored_as_its_level(store):
     assert run("consume", "t", "-e").out == ""
 
 
+@pytest.mark.slow
 def test_levels_are_those_of_the_store(store):
     assert run("broker", "config", "set", "messageDelayLevel", "1s 7s", "--yes").code == 0
     result = run("produce", "t", "--delay-level", 3, stdin=b"x\n")

@@ -57,6 +57,7 @@ def test_what_is_sent_now_does_not_come_a_second_time(waiting, store, config):
     assert bodies("%RETRY%g") == ["1", "0", "2"]
 
 
+@pytest.mark.slow
 def test_it_is_the_record_that_its_time_would_have_brought(waiting, store, tmp_path):
 
     copy = tmp_path / "copy"

@@ -264,6 +264,7 @@ def test_from_passes_over_log_files_of_before(small_logs):
     assert 0 < later["checked"]["records"] < 101
 
 
+@pytest.mark.slow
 def test_parts_and_topics_can_be_chosen(small_logs):
     queue = small_logs / "consumequeue/t/0" / f"{0:020d}"
     with queue.open("r+b") as file:

@@ -86,6 +86,7 @@ def test_commands_go_on_and_say_it_once(root, words):
     assert result.err.count(SAID) == 1
 
 
+@pytest.mark.slow
 def test_no_retry_topic_gets_such_a_number(root):
     run("group", "create", "h")
     make_huge(root, GROUPS, "h")
@@ -95,6 +96,7 @@ def test_no_retry_topic_gets_such_a_number(root):
     assert max(counts(root / TOPICS)) <= MAX_QUEUES
 
 
+@pytest.mark.slow
 def test_fsck_names_file_and_topic_and_its_remedy_works(root):
     found = [
         row

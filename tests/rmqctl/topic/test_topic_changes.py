@@ -27,6 +27,7 @@ def version(store):
     return topics_file(store).read(0).data_version
 
 
+@pytest.mark.slow
 @pytest.mark.feature(101)
 def test_what_is_named_changes_and_the_rest_stays(store):
     run("topic", "create", "orders", "--order")
@@ -52,6 +53,7 @@ def test_the_plan_tells_what_consumers_will_not_reach(store):
     assert described("orders")["read_queues"] == 4
 
 
+@pytest.mark.slow
 @pytest.mark.feature(144)
 def test_nothing_changes_without_a_yes(store):
     run("topic", "create", "orders")
@@ -62,6 +64,7 @@ def test_nothing_changes_without_a_yes(store):
     assert described("orders")["read_queues"] == 8
 
 
+@pytest.mark.slow
 def test_a_topic_that_is_so_already_stays_untouched(store):
     run("topic", "create", "orders")
     before = (store / "config/topics.json").read_bytes()
@@ -70,6 +73,7 @@ def test_a_topic_that_is_so_already_stays_untouched(store):
     assert (store / "config/topics.json").read_bytes() == before
 
 
+@pytest.mark.slow
 @pytest.mark.feature(149)
 def test_a_change_is_in_the_journal_with_both_values(store):
     run("topic", "create", "orders")
@@ -119,6 +123,7 @@ def test_what_can_not_be_is_one_sentence(store, args, code, sentence):
     assert result.err.count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [[], ["--yes"], ["--confirm", "t"]])
 def test_without_consent_the_plan_of_a_deletion_is_all(store, options):
     run("topic", "create", "t")
@@ -285,6 +290,7 @@ def test_a_topic_that_is_made_again_begins_at_0(orders):
     assert run("offset", "list", "-o", "json", "--where", "topic=orders and lag=0").json()
 
 
+@pytest.mark.slow
 def test_a_dry_run_deletes_nothing(orders):
     result = run("topic", "delete", "orders", "-n", "-o", "json")
     assert len(result.json()) == 5

@@ -155,6 +155,7 @@ def content(log):
     return log.table.queues, log.table.exported, log.table.change_id, log.ending
 
 
+@pytest.mark.slow
 def test_a_log_of_progress_is_read_alike(general):
     rng = random.Random(3)
     logs = [a_log(rng) for _ in range(20)]

@@ -355,6 +355,8 @@ def test_names_that_are_no_utf8_are_put_together_again_from_a_damaged_log(root):
     assert ours.offsets == {STRANGE: {0: 5}, "T@g": {0: 6}}
 
 
+@pytest.mark.slow
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "exported",
     [b'"T@g0":{"0":"x"}', b'"T@g0":{"0":5},"T@g0":{"0":5}', b'"T@g0":{"0":5'],

@@ -288,11 +288,14 @@ def test_the_death_of_a_holder_lets_the_next_one_in(
             one.join()
 
 
+@pytest.mark.slow
+@pytest.mark.slow
 def test_a_process_killed_between_releasing_the_lock_and_waking_the_next_one(root: Path) -> None:
     found = Slim("tests.support.line_deaths:killed_before_waking", root=str(root)).result()
     assert found == {"killed": True, "waited": True}
 
 
+@pytest.mark.slow
 def test_a_process_killed_or_stopped_when_it_was_woken(root: Path) -> None:
     for end in (signal.SIGKILL, signal.SIGSTOP):
         found = Slim(

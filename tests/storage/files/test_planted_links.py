@@ -60,6 +60,7 @@ def victim(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_temporary_names_of_former_versions_are_passed_over(tmp_path: Path, victim: Path) -> None:
     root = tmp_path / "s"
     MessageStore.create(root, TINY)

@@ -329,6 +329,7 @@ def compare_places(view: StoreView, fields: Collection[str] = FIELDS) -> tuple[i
     return taken, sum(view.look_message_by_offset(place) is not None for place in places)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("form")
 @pytest.mark.parametrize("name", golden.names())
 def test_places_of_golden_stores_are_those_of_the_messages(name: str) -> None:

@@ -138,6 +138,7 @@ def packed(target, *args, code=0):
     return members(target)
 
 
+@pytest.mark.slow
 def test_no_name_and_no_message_is_in_it(telling, tmp_path):
     config = ClientConfig(instance_name=NAMES["client"])
     with (
@@ -148,6 +149,7 @@ def test_no_name_and_no_message_is_in_it(telling, tmp_path):
     assert found_in(files, [*NAMES.values(), *CONTENT.values(), "Fossa", ADDRESS]) == []
 
 
+@pytest.mark.slow
 def test_without_redaction_names_are_in_it_and_messages_are_not(telling, tmp_path):
     files = packed(tmp_path / "b.tar.gz", "--no-redact")
     there = found_in(files, NAMES.values())
@@ -156,6 +158,7 @@ def test_without_redaction_names_are_in_it_and_messages_are_not(telling, tmp_pat
     assert found_in(files, CONTENT.values()) == [CONTENT["tag"]]  # the name of a file
 
 
+@pytest.mark.slow
 def test_the_same_name_has_one_pseudonym_in_all_files_and_another_one_next_time(telling, tmp_path):
     first, second = packed(tmp_path / "1.gz"), packed(tmp_path / "2.gz")
     pseudonyms = []
@@ -183,6 +186,8 @@ def moves_line():
     return f'{{"crc":"00000000","entry":"{CONTENT["body"]} {CONTENT["key"]}"}}'
 
 
+@pytest.mark.slow
+@pytest.mark.slow
 def test_the_manifest_says_what_each_file_is_and_what_could_not_be_read(telling, tmp_path):
     files = packed(tmp_path / "b.tar.gz")
     manifest = json.loads(files["manifest.json"])
@@ -214,6 +219,7 @@ def facts(root):
     }
 
 
+@pytest.mark.slow
 def test_it_changes_nothing_takes_no_lock_and_writes_nothing_into_the_store(telling, tmp_path):
     before = facts(telling)
     locks: list[Any] = []
@@ -252,6 +258,7 @@ def test_a_bundle_without_a_store_has_the_environment(tmp_path):
     assert files.keys() == {"manifest.json", "version.json", "doctor.jsonl", "settings.jsonl"}
 
 
+@pytest.mark.slow
 def test_what_is_too_long_is_cut_and_told(store, tmp_path, monkeypatch):
     for number in range(300):
         (store / "config" / f"{number}.json").write_text(json.dumps({"a" * 3000: number}))

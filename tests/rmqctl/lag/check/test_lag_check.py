@@ -73,6 +73,7 @@ def test_a_text_for_monitors_has_no_columns(end, options, column):
     assert "--columns is for the object of -o json" in result.err
 
 
+@pytest.mark.slow
 def test_columns_of_the_json_object_can_be_chosen(end):
     unknown = run("lag", "check", "-o", "json", "--columns", "nosuch")
     assert (unknown.code, unknown.out) == (3, "")

@@ -175,6 +175,7 @@ def test_a_file_of_another_form_is_refused(store, tmp_path):
     assert "is not JSON of 'lag record'" in result.err
 
 
+@pytest.mark.slow
 def test_records_may_lie_any_time_apart(store, tmp_path):
     file = tmp_path / "lag.jsonl"
     recording = start("lag", "record", file, "--interval", "99999999h", "-S", store)

@@ -27,6 +27,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_newest_one_of_a_folder(history: Path) -> None:
     done = run(*LOCAL, "--from-partials", history, "--compare", history, *WORDS)
     assert done.lines == ["group,lag,lag_before,lag_change", "billing,31,31,0", "shipping,31,31,0"]
@@ -42,6 +43,7 @@ def test_the_last_one_at_a_time(history: Path) -> None:
     assert partly.lines[1:] == ["billing,31,,", "shipping,31,,"], "of a store nothing was known"
 
 
+@pytest.mark.slow
 def test_what_is_known_in_part_now_has_no_change(tmp_path: Path) -> None:
     keep(tmp_path / "before", OLD, {"a": 5, "b": 20})
     keep(tmp_path / "now", OLD + DAY_MS, {"a": None, "b": 50})
@@ -92,6 +94,7 @@ def test_a_folder_that_cannot_be_read_whole_is_not_compared_with(tmp_path: Path)
     assert f"--compare: {tmp_path}/stores/" in done.err
 
 
+@pytest.mark.slow
 @pytest.mark.feature(50, 59)
 def test_the_page_has_the_days(history: Path) -> None:
     done = run(*LOCAL, "--from-partials", history, "-q", "-o", "html")

@@ -70,6 +70,7 @@ def test_the_page_holds_what_json_prints(stores: Path, tmp_path: Path) -> None:
     assert held(printed.out)["totals"] == whole["totals"]
 
 
+@pytest.mark.slow
 def test_the_page_compares(stores: Path, tmp_path: Path) -> None:
     before = tmp_path / "before.json"
     run(*LOCAL, "-S", stores / "a" / "store", *AS_OF, "-o", "json", "--save", before)

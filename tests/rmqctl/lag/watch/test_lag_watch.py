@@ -70,6 +70,7 @@ def test_the_forecast_says_how_many_members_it_would_take():
     assert needed(0, 10.0, 4.0) is needed(2, 10.0, 0.0) is needed(2, None, 1.0) is None
 
 
+@pytest.mark.slow
 def test_beside_a_group_that_reads_what_was_just_stored_no_lag_is_negative_or_unknown(store):
     with (
         EmbeddedBroker.open(store) as broker,

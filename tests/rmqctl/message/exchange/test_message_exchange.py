@@ -169,6 +169,7 @@ def test_stores_of_brokers_come_over_whole(tmp_path):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.feature(123)
 def test_topics_filters_and_limits_choose(tmp_path):
     source = tmp_path / "a"

@@ -104,6 +104,7 @@ def test_a_time_limit_ends_it(long_log):
     assert "timed out after 1s" in result.err
 
 
+@pytest.mark.slow
 def test_a_child_that_is_killed_is_an_error_in_one_sentence(long_log):
     process, workers = searching(long_log, "--where", "queue_offset = -1")
     with process:

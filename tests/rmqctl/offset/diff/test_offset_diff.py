@@ -145,6 +145,7 @@ def test_what_is_not_there_is_one_sentence(two_groups, args, code, sentence):
     assert sentence in result.err
 
 
+@pytest.mark.slow
 def test_a_file_without_groups_needs_one_beside_several(two_groups, tmp_path):
     path = tmp_path / "kafka.csv"
     path.write_bytes(run("offset", "export", "g").raw)

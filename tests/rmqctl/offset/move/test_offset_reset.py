@@ -395,6 +395,7 @@ def test_a_full_journal_stops_it(orders, offsets, monkeypatch):
     assert offsets() == {0: 5, 1: None}
 
 
+@pytest.mark.slow
 def test_what_java_wrote_below_0_is_no_progress(orders, offsets):
     ProgressFile(orders).move({("orders@g", 0): -1})
     assert set(offsets().values()) <= {None}
@@ -409,6 +410,7 @@ def test_what_java_wrote_below_0_is_no_progress(orders, offsets):
     assert "orders@g" not in load_consumer_offsets(orders)
 
 
+@pytest.mark.slow
 def test_what_a_killed_consumer_had_in_memory_counts(orders, offsets):
     """It pulled past its last commit; no process has taken that over yet."""
     generation = ProgressFile(orders).read().get("orders@g", 0).generation

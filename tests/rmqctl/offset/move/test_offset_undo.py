@@ -27,6 +27,7 @@ def last_change(root):
     return last["change_id"]
 
 
+@pytest.mark.slow
 @pytest.mark.feature(78)
 def test_progress_is_put_back_exactly(orders, offsets, moved):
     assert offsets() == {0: 10, 1: 5}
@@ -40,6 +41,7 @@ def test_progress_is_put_back_exactly(orders, offsets, moved):
     assert load_consumer_offsets(orders)["orders@g"] == {0: 5}
 
 
+@pytest.mark.slow
 def test_an_undoing_can_be_undone_and_the_history_says_so(orders, offsets, moved):
     assert run("offset", "undo", "--last", *DO, "--reason", "wrong topic").code == 0
     assert run("offset", "undo", "--last", *DO).code == 0
@@ -49,6 +51,7 @@ def test_an_undoing_can_be_undone_and_the_history_says_so(orders, offsets, moved
     assert (rows[moved + 1]["reason"], rows[moved + 1]["undone_by"]) == ("wrong topic", moved + 2)
 
 
+@pytest.mark.slow
 def test_what_was_consumed_since_is_no_obstacle(orders, offsets):
     assert run("offset", "reset", "-g", "g", "-t", "orders:0", "--to-earliest", *DO).code == 0
     generation = ProgressFile(orders).read().get("orders@g", 0).generation
@@ -137,6 +140,7 @@ def test_delete_narrows_to_topics_and_queues(orders, offsets):
     assert load_consumer_offsets(orders) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.feature(67, 74)
 def test_a_plan_is_saved_looked_at_and_carried_out(orders, offsets, tmp_path):
     for name in ("plan.csv", "plan.json"):

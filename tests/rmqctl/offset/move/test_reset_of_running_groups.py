@@ -88,6 +88,7 @@ def resets(number, calls):
     return len([call for call in calls if call[0] == "reset"]) == number
 
 
+@pytest.mark.slow
 @pytest.mark.feature(76)
 def test_members_are_told_of_every_kind_of_move_and_others_are_not(orders):
     mine, others = RecordingClient(), RecordingClient()

@@ -183,6 +183,7 @@ def test_a_time_range_keeps_queue_offsets_and_brings_progress_within(orders, tmp
         assert view.log_min_offset() > 0, "Java takes fillers before the log's start for deleted"
 
 
+@pytest.mark.slow
 def test_a_filter_that_leaves_gaps_numbers_anew_and_maps_progress(orders, tmp_path):
     out = tmp_path / "out"
     result = run("store", "carve", out, "-S", orders, "-t", "orders", "--tag", "even", "-n")
@@ -293,6 +294,7 @@ def test_damage_is_passed_over_and_told(orders, tmp_path):
         assert view.queue_bounds("orders", victim.queue_id) == (0, 50)
 
 
+@pytest.mark.slow
 def test_nothing_old_is_deleted_by_the_way_and_writers_may_go_on(orders, tmp_path):
     out = tmp_path / "out"
     carve(orders, out, "-t", "orders", "--from", "-100m")

@@ -53,6 +53,7 @@ def carved(root, target, rules, mask, topics):
     return files, rows, change.lost, said, unmatched(rules)
 
 
+@pytest.mark.slow
 @golden_samples.SOME
 def test_stores_of_brokers_are_masked_as_one_by_one(name, tmp_path):
     root = golden.store(name)

@@ -98,6 +98,7 @@ def committed(root):
     return {row["queue_id"]: row["committed_offset"] for row in rows if row["topic"] == "t"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", [OFFSETS, JAVA, BAK])
 @pytest.mark.parametrize("options", [(), ("--overwrite",)])
@@ -148,6 +149,7 @@ def test_a_dump_of_a_checkpoint_that_is_no_file_says_so(root, kind):
     assert "checkpoint" in result.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_names_of_queues_that_are_no_file_are_made_again(root, kind):
     replaced(root, "rmqctl/queues", kind)

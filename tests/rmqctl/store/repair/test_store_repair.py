@@ -73,6 +73,7 @@ def test_the_plan_says_what_where_why_and_what_it_costs_and_changes_nothing(root
     assert files(root) == before
 
 
+@pytest.mark.slow
 def test_a_damaged_record_is_replaced_and_its_bytes_are_kept(root, made):
     gone = made.messages[2]
     before = (root / LOG).read_bytes()
@@ -124,6 +125,7 @@ def test_it_is_refused_beside_a_java_broker_and_beside_our_own_writers(root):
     assert str(os.getpid()) in result.err
 
 
+@pytest.mark.slow
 def test_a_plan_that_does_not_hold_any_more_is_not_carried_out(root, made, tmp_path):
     plan = tmp_path / "plan.json"
     assert run("store", "repair", "-S", root, "--export", plan, "-n").code == 0
@@ -135,6 +137,7 @@ def test_a_plan_that_does_not_hold_any_more_is_not_carried_out(root, made, tmp_p
     assert files(root) == before
 
 
+@pytest.mark.slow
 def test_only_chooses_parts(root, made):
     folder = root / "consumequeue" / "T" / "1"
     for path in folder.iterdir():

@@ -68,6 +68,7 @@ def test_the_end_of_a_queue_that_grew_is_told(two):
     assert {row[:2] for row in found} == {("queue", "t"), ("log", "commitlog")}
 
 
+@pytest.mark.slow
 def test_the_first_message_that_differs_is_named(place):
     for name, last in (("a", b"THREE"), ("b", b"three")):
         MessageStore.create(place / name, SIZES)

@@ -58,6 +58,7 @@ def restored(source, target, *options):
     return run("store", "restore", source, "-S", target, "--execute", "--yes", *options)
 
 
+@pytest.mark.slow
 @pytest.mark.feature(119)
 @pytest.mark.parametrize("form", FORMS)
 def test_a_restored_store_is_the_one_that_was_copied(store, place, form):
@@ -214,6 +215,7 @@ def test_without_consent_it_only_shows(store, place):
         assert not (place / "new").exists()
 
 
+@pytest.mark.slow
 def test_a_snapshot_replaces_nothing(store, place):
     (place / "empty").mkdir()
     snapshot(store, place / "empty")
@@ -224,6 +226,7 @@ def test_a_snapshot_replaces_nothing(store, place):
     assert run("store", "snapshot", "-S", store).code == 2
 
 
+@pytest.mark.slow
 def test_a_snapshot_is_read_like_a_store_and_never_written(store, place):
     snapshot(store, place / "snap")
     before = files_of(place / "snap")

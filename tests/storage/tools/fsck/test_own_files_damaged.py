@@ -169,6 +169,7 @@ def test_a_writer_refuses_what_it_would_have_to_guess(root, name):
     assert (root / "commitlog").stat().st_mtime_ns == before
 
 
+@pytest.mark.slow
 def test_a_name_of_another_queue_is_seen_by_its_check_sum(root):
     """Whatever queue it names: its messages would be read as those of the other one."""
     path = root / "rmqctl" / "queues"
@@ -196,6 +197,7 @@ def test_marks_come_back_without_those_that_were_taken_back(root):
     assert not any(cursor or beyond for cursor, beyond in facts(root)[3].values())
 
 
+@pytest.mark.slow
 def test_a_wrong_note_in_a_large_log_of_progress_is_found_and_mended(tmp_path):
     root = tmp_path / "s"
     MessageStore.create(root, SIZES)
