@@ -22,10 +22,18 @@ from tests.support.task_pages import (
 )
 
 PAGES = sorted(path for path in TASKS.glob("*.md") if path.name != "README.md")
+LONG = {"at-night", "report-on-a-cluster"}
+"""Pages whose commands take ten seconds."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.stem, marks=pytest.mark.long if path.stem in LONG else ())
+        for path in PAGES
+    ],
+)
 def test_a_page_shows_what_its_commands_print(path, tmp_path):
     steps = steps_of(path.read_text("utf-8"))
     assert steps

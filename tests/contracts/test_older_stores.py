@@ -64,7 +64,6 @@ def test_it_reads_as_it_did_and_reading_changes_nothing(older: Path, version: st
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_it_is_written_and_keeps_its_messages_progress_and_journal(older: Path) -> None:
     before, changes = bodies(), run("audit", "list", "-o", "json").json()
     assert run("produce", "orders", "--queue", "0", stdin=b"new\n").code == 0
@@ -84,7 +83,6 @@ def test_it_is_written_and_keeps_its_messages_progress_and_journal(older: Path) 
     assert run("store", "fsck", "-o", "json").json()["ok"] is True
 
 
-@pytest.mark.slow
 @pytest.mark.slow
 def test_it_is_repaired(older: Path) -> None:
     before = bodies()

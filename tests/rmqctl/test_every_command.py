@@ -320,7 +320,6 @@ def is_list(call: Call) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 @pytest.mark.parametrize("call", [call for call in CALLS if is_list(call)], ids=ids)
 def test_plain_reads_back_line_by_line(called, base, call):
     rows, one = base(call)

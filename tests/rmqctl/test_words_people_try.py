@@ -83,7 +83,6 @@ def test_kubectl_names_the_verb_first(words, meant):
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "meant"),
     [

@@ -56,7 +56,6 @@ def a_queue(rng):
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_rates_are_those_of_each_queue():
     rng = random.Random(1)
     found = []

@@ -184,7 +184,6 @@ except ObjectStoreError as error:
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_where_pages_do_not_show_what_was_read_a_copy_is_refused() -> None:
     done = subprocess.run(
         [sys.executable, "-c", _WITHOUT_LINUX],

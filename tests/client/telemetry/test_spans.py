@@ -220,7 +220,6 @@ def without_opentelemetry(code, *args, env=None):
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_without_the_extra_a_sentence_says_what_to_install(tmp_path):
     code = """
 from rmqctl import Producer, telemetry

@@ -16,7 +16,6 @@ LOOKS = 30
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "seed", [*range(5), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(100, 300))]
 )

@@ -75,7 +75,6 @@ def broker(made):
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_a_topic_that_was_changed_meanwhile_is_neither_changed_nor_deleted(made, broker):
     changes = [
         topics.alter(broker.view, ["t"], {"perm": 4}),

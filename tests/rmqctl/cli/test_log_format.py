@@ -151,7 +151,6 @@ def test_no_line_of_failing_commands_is_anything_else(store, verbose):
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_every_command_without_arguments_says_objects_only(store):
     for name, entry in TREE.items():
         verbs = [[name]] if isinstance(entry, CommandRef) else [[name, v] for v in entry.verbs]

@@ -51,7 +51,6 @@ def test_an_object_is_searched_once_at_most() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_cycles_of_new_objects_are_freed() -> None:
     with only_new_objects():
         node = Node()

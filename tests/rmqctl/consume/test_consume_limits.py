@@ -338,7 +338,6 @@ class TestReaderThatIsGone:
             assert committed(hundred) == {0: 100}, "what the reader had is acknowledged"
 
     @pytest.mark.slow
-    @pytest.mark.slow
     def test_a_socket(self, hundred):
         ours, its = socket.socketpair()
         with running("--offset", "99", stdout=its) as process:

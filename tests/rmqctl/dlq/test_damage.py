@@ -55,7 +55,6 @@ def test_a_broken_mark_file_is_said_and_named(torn):
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_a_queue_that_lacks_places_ends_the_run_and_is_named(store):
     """The first error is told, not what becomes of it: nothing can be synced any more."""
     run("topic", "create", "t", "--queues", 8)

@@ -15,7 +15,6 @@ COMMANDS = {
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 @pytest.mark.feature(146)
 @pytest.mark.parametrize("code", Code)
 def test_every_finding_says_its_severity_and_what_it_means(code):

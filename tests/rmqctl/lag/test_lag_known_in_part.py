@@ -325,7 +325,6 @@ def test_an_empty_file_of_offsets_is_no_comfort(ahead):
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_a_terminal_is_not_told_that_nothing_is_unread(grown):
     words = ["-m", "rmqctl", "lag", "histogram", "g"]
     shown = on_a_terminal(words, columns=200)

@@ -125,7 +125,6 @@ def test_rows_are_those_of_messages(found, columns, form, zone, raw):
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 @needs_compiled
 @settings(max_examples=40)
 @given(
@@ -146,7 +145,6 @@ def test_templates_are_those_of_messages(found, pieces):
     assert list(layout.rows(table_of(found, layout))) == list(map(template.format, found))
 
 
-@pytest.mark.slow
 @pytest.mark.slow
 @needs_compiled
 @settings(max_examples=40)

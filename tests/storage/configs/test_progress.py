@@ -356,7 +356,6 @@ def test_names_that_are_no_utf8_are_put_together_again_from_a_damaged_log(root):
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "exported",
     [b'"T@g0":{"0":"x"}', b'"T@g0":{"0":5},"T@g0":{"0":5}', b'"T@g0":{"0":5'],

@@ -289,7 +289,6 @@ def test_the_death_of_a_holder_lets_the_next_one_in(
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_a_process_killed_between_releasing_the_lock_and_waking_the_next_one(root: Path) -> None:
     found = Slim("tests.support.line_deaths:killed_before_waking", root=str(root)).result()
     assert found == {"killed": True, "waited": True}

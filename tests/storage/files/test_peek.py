@@ -89,7 +89,6 @@ def many_queues(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_a_store_of_more_queues_than_maps_is_read_from_its_files(tmp_path: Path) -> None:
     """As a dead Java broker leaves it: without a shared state."""
     root, count = many_queues(tmp_path), COUNT
@@ -105,7 +104,6 @@ def test_a_store_of_more_queues_than_maps_is_read_from_its_files(tmp_path: Path)
         assert all(len(units) == 2 for units in expected)
 
 
-@pytest.mark.slow
 @pytest.mark.slow
 @pytest.mark.parametrize("clean", [True, False])
 def test_the_end_of_many_queues_is_found_by_one_look_at_each(tmp_path: Path, clean: bool) -> None:
@@ -125,7 +123,6 @@ def test_the_end_of_many_queues_is_found_by_one_look_at_each(tmp_path: Path, cle
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_beside_a_java_broker_queues_are_read_once_more(tmp_path: Path) -> None:
     """It may have written while they were read one after the other."""
     root = many_queues(tmp_path)
@@ -138,7 +135,6 @@ def test_beside_a_java_broker_queues_are_read_once_more(tmp_path: Path) -> None:
             assert files.budget.peeks > COUNT / 2
 
 
-@pytest.mark.slow
 @pytest.mark.slow
 @pytest.mark.parametrize("clean", [True, False])
 def test_queues_at_rest_are_read_once(tmp_path: Path, clean: bool) -> None:

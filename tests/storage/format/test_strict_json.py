@@ -73,7 +73,6 @@ def test_half_of_a_surrogate_pair_is_no_text(text: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_a_name_given_twice_is_found_among_many_at_once() -> None:
     names = [f"a{number}" for number in range(300_000)]
     text = "{" + ",".join(f'"{name}":1' for name in [*names, names[-1]]) + "}"

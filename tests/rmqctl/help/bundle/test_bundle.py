@@ -187,7 +187,6 @@ def moves_line():
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_the_manifest_says_what_each_file_is_and_what_could_not_be_read(telling, tmp_path):
     files = packed(tmp_path / "b.tar.gz")
     manifest = json.loads(files["manifest.json"])
