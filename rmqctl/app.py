@@ -64,7 +64,13 @@ def main(args: Sequence[str]) -> int:
     except BaseException as error:  # noqa: BLE001 - the one place where all of them end
         code = _end(cli, error)
     if cli.end_span is not None:
-        cli.end_span(code)
+        try:
+            cli.end_span(code)
+        except BaseException as error:  # noqa: BLE001 - as above
+            if isinstance(error, Exception):  # the command has done its work
+                cli.warn(f"the trace of this call is not sent: {error}")
+            else:
+                code = _end(cli, error)
     return code
 
 

@@ -3,6 +3,7 @@
 import gc
 import re
 import shutil
+import signal
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -116,6 +117,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # a shell's `&`: children would ignore it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("--quick"):
         settings.load_profile("quick")
     elif "not long" in config.getoption("markexpr"):

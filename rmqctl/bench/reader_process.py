@@ -6,7 +6,7 @@ import os
 import select
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 from rmqctl.errors import CliError
@@ -56,8 +56,10 @@ class ReaderProcess:
         """Kill it if it still runs."""
         self._commands.close()
         self._answers.close()
-        os.kill(self._pid, signal.SIGKILL)
-        os.waitpid(self._pid, 0)
+        # Where the caller's program ignores SIGCHLD, the system has forgotten one that has ended.
+        with suppress(ProcessLookupError, ChildProcessError):
+            os.kill(self._pid, signal.SIGKILL)
+            os.waitpid(self._pid, 0)
 
 
 @contextmanager

@@ -27,9 +27,17 @@ _handlers_before: list[Any] = []
 
 
 def install() -> None:
-    """Make SIGTERM and the first Ctrl-C raise; a second Ctrl-C ends the process at once."""
-    signal.signal(signal.SIGTERM, _terminate)
-    signal.signal(signal.SIGINT, _interrupt)
+    """Make SIGTERM and the first Ctrl-C raise; a second Ctrl-C ends the process at once.
+
+    One that is ignored stays ignored: nohup and a shell's ``&`` ignore it for a reason. The ends of
+    child processes are seen, though the caller may ignore them: else the system keeps no exit code,
+    and a program of ``--exec`` that failed would count as one that succeeded.
+    """
+    for number, handler in ((signal.SIGTERM, _terminate), (signal.SIGINT, _interrupt)):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, handler)
+    if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
 def _terminate(number: int, frame: FrameType | None) -> NoReturn:

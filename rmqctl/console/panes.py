@@ -108,6 +108,8 @@ class Pane:
         """Whether its height had no room for its notices."""
         self.everything = False
         """Whether rows of the system are shown, too."""
+        self.asked_everything = False
+        """Whether its latest request was for rows of the system, too."""
         self._coming: list[Any] | None = None
         """Rows of a look that runs, if those of the look before are shown until it is complete."""
         self._arranged: tuple[Batch, Arranged] | None = None
@@ -134,6 +136,12 @@ class Pane:
         from rmqctl.admin.kinds import decides_kind  # the first frame needs no rules of topics
 
         return decides_kind(where)
+
+    @property
+    def lacks_rows(self) -> bool:
+        """Whether it shows other rows than those that its condition is about."""
+        other = self.look.users_only and self.wants_everything() != self.asked_everything
+        return other or not self.number
 
     def follow(self, pane: "Pane") -> None:
         """Take note of the cursor of the pane that others follow."""

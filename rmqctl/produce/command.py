@@ -189,6 +189,8 @@ def produce(
     delimited = ctx.get_parameter_source("delimiter")
     if delimited is None or delimited.name != "COMMANDLINE":
         _tell_lines(cli, reading)
+    elif not tee:  # whose output has these ends, whatever the input is
+        reading.check_delimiter()
     source = _source(cli, topic, reading, count, min(batch, _BATCH), pace)
     run = ProduceRun(cli, Pace(None) if template is not None else pace, limits)
     try:
@@ -259,6 +261,15 @@ class _Reading(NamedTuple):
             )
         if self.template is not None and self.files:
             raise UsageProblem("--template and FILE exclude each other")
+
+    def check_delimiter(self) -> None:
+        """Refuse ends of records where the input has its own, or where there is none."""
+        for other, given in (
+            ("--input csv", self.input_format == "csv"),
+            ("--template", self.template is not None),
+        ):
+            if given:
+                raise UsageProblem(f"--delimiter and {other} exclude each other")
 
 
 def _defaults(

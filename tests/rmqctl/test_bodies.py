@@ -44,7 +44,15 @@ def store(tmp_path, monkeypatch):
     return path
 
 
-@pytest.fixture(params=list(_BAD.values()), ids=list(_BAD))
+_LIKE_OTHERS = {"raw deflate", "cut", "type of another"}
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(bad, id=name, marks=pytest.mark.long if name in _LIKE_OTHERS else ())
+        for name, bad in _BAD.items()
+    ]
+)
 def mixed(request, store):
     """One that cannot be unpacked between two others, in one queue."""
     body, flag = request.param

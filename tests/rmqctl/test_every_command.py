@@ -192,11 +192,18 @@ def ids(call: Call) -> str:
     return call.line
 
 
+FIRST_CALLS = list({call.command: call for call in reversed(CALLS)}.values())
 ALL_CALLS = [
-    pytest.param(call, id=call.line, marks=pytest.mark.long if call.command == "bench both" else ())
+    pytest.param(
+        call,
+        id=call.line,
+        marks=()
+        if call in FIRST_CALLS and call.command != "bench both"  # takes longer than thirty others
+        else pytest.mark.long,
+    )
     for call in CALLS
 ]
-"""All calls; a load that also reads takes longer than thirty others."""
+"""All calls; in short runs the first one of each command."""
 
 
 @pytest.mark.feature(134, 135, 136)
@@ -429,8 +436,8 @@ def test_force_color_does_not_reach_data(called, call):
     )
 
 
-@pytest.mark.slow
 @pytest.mark.feature(142, 143)
+@pytest.mark.long
 def test_a_reader_that_goes_away_is_no_error(program):
     arguments, environment = program
     done = subprocess.run(

@@ -17,7 +17,7 @@ from tests.support.hostile_values import HostileCall, hostile_calls
 from tests.support.rich_store import TOPIC, Rich, make_rich_store
 
 KNOWN_CODES = frozenset({0, 1, 2, 3, 4, 5, 6, 7, 8, 124})
-SHARDS = 12
+SHARDS = 18
 
 
 @pytest.fixture(scope="module")

@@ -258,12 +258,14 @@ class ConsoleApp(App[int], inherit_bindings=False):
 
     def look(self) -> bool:
         """Read what the panes show anew, unless that has been asked for and has not begun; whether
-        anything is read. While the console is paused, only what has never been read is."""
+        anything is read. While the console is paused, only rows that a pane lacks are."""
         if self.reader.busy:
             return False  # a slow look skips the next
         wanted = [self.panes[n] for n in sorted(self.seen())]
+        for pane in wanted:
+            pane.everything = self.everything
         if self.paused:
-            wanted = [pane for pane in wanted if not pane.number]
+            wanted = [pane for pane in wanted if pane.lacks_rows]
         wanted = [pane for pane in wanted if pane.lost or not (pane.look.walk and pane.number)]
         wanted = [pane for pane in wanted if not pane.stopped]
         for pane in wanted:
@@ -274,7 +276,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
         if not pane.empty:
             pane.lost = False
             pane.everything = self.everything
-            everything = pane.wants_everything()
+            pane.asked_everything = everything = pane.wants_everything()
             reader = self._walks() if pane.look.walk else self.reader
             for look in pane.looks:
                 self._number += 1

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rmqctl.produce.sources import Portion, Source
     from storage.readonly import StoreView
 
-    from .import_reader import ImportPosition
+    from .import_reader import ImportPosition, TopicMap
     from .masking import Rule
 
 
@@ -227,7 +227,7 @@ def import_messages(
     from rmqctl.produce.sources import STDIN
 
     from .formats import form_of
-    from .import_reader import check_file
+    from .import_reader import TopicMap, check_file
 
     cli = context_of(ctx)
     if cli.flag("dry_run"):
@@ -238,6 +238,7 @@ def import_messages(
     elif form == "parquet":
         raise UsageProblem("Parquet cannot be read from a pipe; name a file")
     mapped = _mapped_topics(cli, map_topic or ())
+    topics = TopicMap(mapped, topic)
     for name in [*mapped.values(), *([topic] if topic else [])]:
         from broker.validation import check_send_topic
 
@@ -247,8 +248,7 @@ def import_messages(
         _import_as_they_were(
             cli,
             source,
-            mapped,
-            topic,
+            topics,
             skip_invalid=skip_invalid,
             allow_empty=allow_empty,
             fold_queues=fold_queues,
@@ -262,7 +262,9 @@ def import_messages(
         if pace is not None:
             source = source._replace(portions=replayed(source.portions, pace, zone=cli.zone))
         limits = Limits(_BATCH, None, skip_invalid, None, allow_empty)
-        _import(cli, source, mapped, topic, limits, fold_queues=fold_queues)
+        _import(cli, source, topics, topic, limits, fold_queues=fold_queues)
+    for name in topics.unused:
+        cli.warn(f"--map-topic: no message is in topic {name}")
 
 
 def _mapped_topics(cli: Cli, texts: Iterable[str]) -> dict[str, str]:
@@ -280,8 +282,7 @@ def _mapped_topics(cli: Cli, texts: Iterable[str]) -> dict[str, str]:
 def _import_as_they_were(
     cli: Cli,
     source: "Source",
-    mapped: dict[str, str],
-    topic: str | None,
+    mapping: "TopicMap",
     *,
     skip_invalid: bool,
     allow_empty: bool,
@@ -295,7 +296,7 @@ def _import_as_they_were(
 
     with open_for_writing(cli, create=True) as broker:
         queues = TargetQueues(broker, DEFAULT_TOPIC_QUEUE_NUMS, fold=fold_queues)
-        topics = Topics(mapped, topic, queues)
+        topics = Topics(mapping, queues)
         run = KeptTimesImport(
             cli, broker, topics, skip_invalid=skip_invalid, allow_empty=allow_empty
         )
@@ -305,7 +306,7 @@ def _import_as_they_were(
 def _import(
     cli: Cli,
     source: "Source",
-    mapped: dict[str, str],
+    topics: "TopicMap",
     topic: str | None,
     limits: "Limits",
     *,
@@ -322,7 +323,7 @@ def _import(
 
     with open_for_writing(cli, create=True) as broker:
         queues = TargetQueues(broker, DEFAULT_TOPIC_QUEUE_NUMS, fold=fold_queues)
-        placing = ImportPosition(mapped, topic, queues)
+        placing = ImportPosition(topics, queues)
         source = source._replace(portions=_placed(source.portions, placing))
         run = ProduceRun(cli, Pace(None), limits, to=topic or "their topics")
         run.run(broker, source, Defaults(topic or ""))

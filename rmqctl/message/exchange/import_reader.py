@@ -151,20 +151,39 @@ def outgoing_portions(
     yield Portion(None, part, lines)
 
 
+class TopicMap:
+    """The topic that messages of each topic are stored in: ``--map-topic`` and ``--topic``."""
+
+    def __init__(self, mapped: Mapping[str, str], everything_to: str | None) -> None:
+        self.mapped: Final = mapped
+        self._everything_to = everything_to
+        self._unused = dict.fromkeys(mapped)
+
+    def target(self, topic: str | None) -> str | None:
+        """The target of a message; None if neither the message nor an option names one."""
+        if topic is not None and topic in self.mapped:
+            self._unused.pop(topic, None)
+            return self.mapped[topic]
+        return self._everything_to or topic
+
+    @property
+    def unused(self) -> list[str]:
+        """The topics of ``--map-topic`` that no message was in so far."""
+        return list(self._unused)
+
+
 class ImportPosition:
-    """The targets of messages: ``--map-topic`` and ``--topic``, and the queue of the same number.
+    """The targets of messages: their topic, and the queue of the same number.
 
     The queues of a new topic are created, see :class:`TargetQueues`.
     """
 
     def __init__(
         self,
-        mapped: Mapping[str, str],
-        everything_to: str | None,
+        topics: TopicMap,
         queues: "TargetQueues",
     ) -> None:
-        self._mapped = mapped
-        self._everything_to = everything_to
+        self._topics = topics
         self._queues = queues
 
     def place(self, portion: Portion) -> Iterator[Portion]:
@@ -189,7 +208,7 @@ class ImportPosition:
         yield Portion(None, ready, portion.lines[begin:], portion.invalid)
 
     def _place(self, message: Outgoing) -> Outgoing:
-        topic, queue_id = self._target(message.topic), message.queue_id
+        topic, queue_id = self._topics.target(message.topic), message.queue_id
         if topic is None:
             raise ValueError("names no topic; --topic sets one")
         if queue_id is not None:
@@ -201,7 +220,7 @@ class ImportPosition:
         in which they come."""
         places: dict[tuple[str | None, int | None], tuple[str, int | None]] = {}
         for topic, queue_id in dict.fromkeys(zip(rows.topics, rows.queue_ids, strict=True)):
-            target = self._target(topic)
+            target = self._topics.target(topic)
             if target is None:
                 return None
             try:
@@ -213,11 +232,6 @@ class ImportPosition:
         return rows._replace(
             topics=[topic for topic, _ in placed], queue_ids=[own for _, own in placed]
         )
-
-    def _target(self, topic: str | None) -> str | None:
-        if topic is not None and topic in self._mapped:
-            return self._mapped[topic]
-        return self._everything_to or topic
 
 
 def parse_map(text: str) -> tuple[str, str]:

@@ -5,7 +5,6 @@ it. So the times of the file must not decrease either, starting at the store's l
 message is refused.
 """
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,6 +30,8 @@ if TYPE_CHECKING:
     from rmqctl.cli.context import Cli
     from rmqctl.produce.sources import Portion, Source
 
+    from .import_reader import TopicMap
+
 _AHEAD_MS = 60_000
 """Allowed difference of the clocks of two machines."""
 
@@ -38,21 +39,17 @@ _AHEAD_MS = 60_000
 class Topics:
     """The targets of messages."""
 
-    def __init__(
-        self, mapped: Mapping[str, str], everything_to: str | None, queues: TargetQueues
-    ) -> None:
-        self._mapped = mapped
-        self._everything_to = everything_to
+    def __init__(self, topics: "TopicMap", queues: TargetQueues) -> None:
+        self._topics = topics
         self.queue = queues.queue
 
     def target(self, topic: str | None) -> str:
         """The target topic for messages of a topic. ValueError for an impossible one."""
-        if topic is not None and topic in self._mapped:
-            return self._mapped[topic]
-        target = self._everything_to or topic
+        target = self._topics.target(topic)
         if not target:
             raise ValueError("names no topic; --topic sets one")
-        if target in INNER_TOPICS or target.startswith(LMQ_PREFIX):
+        is_mapped = topic in self._topics.mapped
+        if not is_mapped and (target in INNER_TOPICS or target.startswith(LMQ_PREFIX)):
             raise ValueError(
                 f"was in {target}, an internal topic of the broker; --map-topic stores it elsewhere"
             )

@@ -1,6 +1,7 @@
 """Spans of OpenTelemetry, made by its own SDK: names, attributes, parents, links."""
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -286,6 +287,46 @@ def test_a_call_of_the_program_is_a_span_with_its_exit_code(broker, tmp_path):
     )
     assert done.stdout == "a\n"
     assert (process["name"], root["name"]) == ("process Orders", "rmqctl consume")
+
+
+SENDING = (
+    CONFIGURED.replace(
+        "trace.set_tracer_provider(provider)",
+        """
+def force_flush(timeout_ms):
+    print("sending", flush=True)
+    signal.sigtimedwait([], 30) if sys.argv[1] == "waits" else 1 / 0
+provider.force_flush = force_flush
+trace.set_tracer_provider(provider)
+""",
+    )
+    .replace("import sys", "import signal, sys")
+    .replace('open(sys.argv[1], "a")', "sys.stderr")
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (None, 0)], ids=str
+)
+def test_a_signal_or_an_error_while_the_span_is_sent(store_, number, code):
+    how = "fails" if number is None else "waits"
+    with subprocess.Popen(
+        [sys.executable, "-c", SENDING, how, "-S", str(store_), "topic", "list", "-o", "jsonl"],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "RMQCTL_OTEL": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        while process.stdout.readline() != "sending\n":
+            assert process.poll() is None
+        if number is not None:
+            process.send_signal(number)
+        _, told = process.communicate(timeout=30)
+    assert process.returncode == code
+    assert "Traceback" not in told
+    assert ("the trace of this call is not sent: division by zero" in told) == (number is None)
 
 
 @pytest.mark.slow

@@ -131,7 +131,11 @@ FAILING = (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("verbose", [(), ("--verbose",), ("--debug",)], ids=" ".join)
+@pytest.mark.parametrize(
+    "verbose",
+    [(), pytest.param(("--verbose",), marks=pytest.mark.long), ("--debug",)],
+    ids=" ".join,
+)
 def test_no_line_of_failing_commands_is_anything_else(store, verbose):
     assert run("produce", "orders", "-k", "k\x1b[1m", stdin=b"one\ntwo\n").code == 0
     levels = set()

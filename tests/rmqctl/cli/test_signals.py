@@ -35,7 +35,17 @@ sys.exit(app.main(sys.argv[1:]))
 """
 
 
-def waiting(*args, on_close="pass"):
+def ignoring(*numbers):
+    """For ``preexec_fn``: a caller that ignores signals, as nohup and a shell's ``&`` do."""
+
+    def ignore():
+        for number in numbers:
+            signal.signal(number, signal.SIG_IGN)
+
+    return ignore
+
+
+def waiting(*args, on_close="pass", **popen):
     """The program with a command that waits until a signal ends it, and then closes."""
     process = subprocess.Popen(
         [sys.executable, "-c", WAITING.format(on_close=on_close), "version", *args],
@@ -43,6 +53,7 @@ def waiting(*args, on_close="pass"):
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
+        **popen,
     )
     assert process.stdout
     assert process.stdout.readline() == "ready\n"
@@ -59,6 +70,32 @@ def test_signals_close_cleanly_and_in_silence(number, code):
         process.send_signal(number)
         assert process.communicate(timeout=30) == ("closed\n", "")
     assert process.returncode == code
+
+
+@pytest.mark.slow
+def test_signals_that_the_caller_ignores_stay_ignored():
+    ignored = ignoring(signal.SIGTERM, signal.SIGINT)
+    with waiting("--timeout", "500ms", preexec_fn=ignored) as process:
+        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=30) == ("closed\n", "rmqctl: timed out after 500ms\n")
+    assert process.returncode == exit_codes.TIMED_OUT
+
+
+@pytest.mark.slow
+def test_exit_codes_of_programs_count_where_the_caller_ignores_ends_of_children(store):
+    """Where SIGCHLD is ignored, the system forgets exit codes, and Python takes them as 0."""
+    ignored = ignoring(signal.SIGCHLD)
+    run("produce", "t", stdin=b"a\n")
+    words = ("-g", "g", "--offset", "start", "-c", 1, "--max-reconsume-times", 0)
+    done = call("consume", "t", *words, "--exec", "false", preexec_fn=ignored)
+    assert done.code == exit_codes.FAILURE, done.err
+    assert run("dlq", "list", "-o", "json", "--columns", "group,depth").json() == [
+        {"group": "g", "depth": 1}
+    ]
+    piped = ("dlq", "redrive", "g", "--all", "--pipe", "cat; exit 1", "--yes")
+    assert call(*piped, preexec_fn=ignored).code != 0
+    assert run("dlq", "list", "-o", "json", "--columns", "unhandled").json() == [{"unhandled": 1}]
 
 
 def test_a_second_ctrl_c_ends_at_once():

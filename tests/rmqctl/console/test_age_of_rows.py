@@ -39,6 +39,31 @@ def test_a_screen_that_is_opened_while_paused_is_read_once(stocked):
 
 
 @pytest.mark.slow
+def test_rows_that_a_paused_console_lacks_are_read_once(stocked):
+    async def steps(console):
+        await console.read()
+        pane = console.app.pane
+        await console.press("p")
+        for typed, shown in (
+            (":all", "TBW102"),
+            (":all", "orders"),
+            (":where kind=system", "TBW102"),
+            (":where", "orders"),
+        ):
+            number = pane.number
+            await console.type(typed)
+            await console.press("enter")
+            await console.until(lambda number=number: pane.number > number and not pane.loading)
+            await console.until(shown)
+            assert ("TBW102" in console.text()) == (shown == "TBW102")
+            number = pane.number
+            assert not console.app.look(), "a second look reads nothing"
+            assert (pane.number, console.app.paused) == (number, True)
+
+    drive(stocked, steps, "topics", size=(140, 40))
+
+
+@pytest.mark.slow
 def test_following_that_is_begun_while_paused_waits(stocked):
     async def steps(console):
         await console.read()

@@ -132,7 +132,9 @@ def odd_messages(store):
     return store, sent
 
 
-@pytest.mark.parametrize("size", [(80, 24), (140, 40)])
+@pytest.mark.parametrize(
+    "size", [(80, 24), pytest.param((140, 40), marks=pytest.mark.long)], ids=["narrow", "wide"]
+)
 @pytest.mark.slow
 def test_bodies_and_properties_are_safe_and_line_up(odd_messages, size):
     store, sent = odd_messages

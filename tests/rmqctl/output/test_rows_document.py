@@ -70,6 +70,7 @@ def _column(table, name):
     return {match[1] for match in found if match}
 
 
+@pytest.mark.long
 def test_what_is_left_out_is_named_once(place):
     root, words = place
     for width in WIDTHS:
@@ -94,16 +95,8 @@ def shown(place):
     return in_format
 
 
-@pytest.mark.parametrize(
-    "form",
-    [
-        "plain",
-        *(
-            pytest.param(form, marks=pytest.mark.long)
-            for form in ("jsonl", "csv", "yaml", "tsv", "md", "wide")
-        ),
-    ],
-)
+@pytest.mark.long
+@pytest.mark.parametrize("form", ["plain", "jsonl", "csv", "yaml", "tsv", "md", "wide"])
 def test_every_format_has_the_same_number_of_rows(shown, form):
     exact, other = shown("json"), shown(form)
     for call in LOOKS:

@@ -300,6 +300,8 @@ def test_what_can_not_be_sent_can_be_left_out(store):
         (["t", "--input", "xml"], 2, "not one of text, jsonl"),
         (["t", "--input", "csv", "-K", ":"], 2, "exclude"),
         (["t", "--template", "x", "file"], 2, "--template and FILE exclude each other"),
+        (["t", "--template", "x", "-D", ";"], 2, "--delimiter and --template exclude each other"),
+        (["t", "--input", "csv", "-D", ";"], 2, "--delimiter and --input csv exclude each other"),
         (["t", "--template", "%o"], 2, "cannot be generated"),
         (["t", "-f", "%k"], 2, "no body"),
         (["t", "-D", r"\q"], 2, "unknown escape"),

@@ -32,7 +32,11 @@ def test_sync_flush_keeps_what_was_acknowledged_after_the_death_of_another_write
 
 @pytest.mark.parametrize(
     ("every", "share", "least"),
-    [(300, 0.25, 50), pytest.param(8, 0.25, 2_000, marks=pytest.mark.long)],
+    [
+        (1500, 0.25, 10),
+        pytest.param(300, 0.25, 50, marks=pytest.mark.long),
+        pytest.param(8, 0.25, 2_000, marks=pytest.mark.long),
+    ],
 )
 def test_a_second_power_loss_brings_nothing_back_that_the_first_recovery_took_away(
     every, share, least
@@ -47,9 +51,16 @@ def test_what_was_flushed_or_closed_is_there_whenever_the_power_goes(every):
     assert min(one["instants"] for one in found) > 1500
 
 
-@pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.long)])
-def test_a_reader_that_comes_before_any_writer_has_every_acknowledged_message(every):
+@pytest.mark.parametrize(
+    ("every", "least"),
+    [
+        (40, 20),
+        pytest.param(8, 100, marks=pytest.mark.long),
+        pytest.param(1, 800, marks=pytest.mark.long),
+    ],
+)
+def test_a_reader_that_comes_before_any_writer_has_every_acknowledged_message(every, least):
     found = shared_out("power_loss:read_first", every, seed=every)
     losses = sum(one["losses"] for one in found)
-    assert losses >= 100
-    assert sum(one["refused"] for one in found) < losses / 50
+    assert losses >= least
+    assert sum(one["refused"] for one in found) < max(2, losses / 50)

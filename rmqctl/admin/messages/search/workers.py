@@ -9,7 +9,7 @@ parent break.
 import os
 import signal
 from collections.abc import Callable, Generator, Iterator, Sequence, Set
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from struct import Struct
 from typing import BinaryIO, Final, NoReturn, TypeVar
 
@@ -89,8 +89,10 @@ class _Child:
     def end(self) -> None:
         """Kill the process if it still runs, and wait for its end."""
         self.pipe.close()
-        os.kill(self.pid, signal.SIGKILL)
-        os.waitpid(self.pid, 0)
+        # Where the caller's program ignores SIGCHLD, the system has forgotten one that has ended.
+        with suppress(ProcessLookupError, ChildProcessError):
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
 
 
 def _run(items: Sequence[T], work: Callable[[T], bytes], descriptor: int) -> NoReturn:

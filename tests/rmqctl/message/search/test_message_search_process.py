@@ -73,6 +73,28 @@ def test_a_signal_ends_all_processes_and_tells_how_to_go_on(long_log, number, co
 
 
 @pytest.mark.slow
+def test_a_program_that_ignores_ends_of_children_may_search(long_log):
+    program = """
+import signal, sys
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+from rmqctl.admin.messages.search.query import Query
+from rmqctl.admin.messages.search.run import Search
+from storage.readonly import StoreView
+with StoreView.open(sys.argv[1]) as view:
+    query = Query(None, lambda message: True, None, None)
+    print(sum(len(part.hits) for part in Search(view, query, jobs=2).parts()))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(long_log)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, f"{MESSAGES}\n"), done.stderr
+
+
+@pytest.mark.slow
 def test_what_was_printed_before_ctrl_c_is_not_printed_again(long_log):
     process, _ = searching(long_log, "-t", "t", "--columns", "queue_offset")
     with process:

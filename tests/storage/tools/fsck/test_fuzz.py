@@ -37,14 +37,14 @@ def fuzz(what, folder, first, count, commands):
 
 
 @pytest.mark.slow
-def test_three_hundred_damaged_files_harm_no_command(tmp_path):
-    found = fuzz("own_files_fuzz", tmp_path, 0, 300, 1)
+def test_some_damaged_files_harm_no_command(tmp_path):
+    found = fuzz("own_files_fuzz", tmp_path, 0, 150, 1)
     assert len(found["files"]) >= 20
 
 
 @pytest.mark.slow
-def test_two_hundred_damaged_records_harm_no_reader(tmp_path):
-    fuzz("record_fuzz", tmp_path, 0, 200, 1)
+def test_some_damaged_records_harm_no_reader(tmp_path):
+    fuzz("record_fuzz", tmp_path, 0, 100, 1)
 
 
 @pytest.mark.long
