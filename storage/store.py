@@ -412,13 +412,13 @@ class MessageStore(ForkAware):
 
     def start_services(self) -> None:
         """Start the background thread: regular syncs, and the timed services if elected."""
-        self._check_open()
+        self.check_open()
         self._flush_service.start()
 
     @contextmanager
     def write_lock(self) -> Iterator[None]:
         """Hold the right to append and to replace config files for a block (milliseconds)."""
-        self._check_open()
+        self.check_open()
         with self._write_lock.held():
             yield
 
@@ -432,7 +432,7 @@ class MessageStore(ForkAware):
     def view(self) -> StoreView:
         """The store for reading; shows everything that was put by any process."""
         if self._view is None or self._closed:
-            self._check_open()
+            self.check_open()
             from .readonly import StoreView
 
             self._view = StoreView(self.root, self.config, SharedStateBounds(self._shared))
@@ -440,13 +440,13 @@ class MessageStore(ForkAware):
 
     def queues(self) -> list[tuple[str, int]]:
         """As ``StoreView.queues``, without loading the readers of messages."""
-        self._check_open()
+        self.check_open()
         return sorted(SharedStateBounds(self._shared).queues())
 
     @property
     def log_end(self) -> int:
         """Commit log offset after the last whole record."""
-        self._check_open()
+        self.check_open()
         return int(self._shared.words[_LOG_END])
 
     def wait(
@@ -455,7 +455,7 @@ class MessageStore(ForkAware):
         """Wait until the log has grown beyond ``known_log_end`` with records for ``topics`` (None:
         any) or ``timeout_ms`` is over; gives its end. Wakes within a millisecond of a put in any
         process; may come back early. For one thread at a time."""
-        self._check_open()
+        self.check_open()
         return self._waiter.wait(known_log_end, timeout_ms, topics)
 
     def wake(self) -> None:
@@ -508,11 +508,12 @@ class MessageStore(ForkAware):
             reason = f"syncing {self.root} has ended ({type(error).__name__}: {error})"
         self._broken = self._broken or reason
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """Raise StoreClosedError after ``close``, and in a forked child."""
         if self._closed:
             raise StoreClosedError(self._broken or f"{self.root} has been closed")
 
     def _check_usable(self) -> None:
-        self._check_open()
+        self.check_open()
         if self._broken is not None:
             raise StoreBrokenError(f"{self._broken}; open the store anew")

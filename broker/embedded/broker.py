@@ -6,6 +6,7 @@ and refuses the rest with NO_PERMISSION.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -253,6 +254,7 @@ class EmbeddedBroker(BrokerParts):
         self, known: int | None, timeout_ms: int, topic: str | None = None
     ) -> int:
         """See Broker.wait_for_messages."""
+        self._check_own()
         if known is None:
             return self._arrivals.now()
         return self._arrivals.wait(known, timeout_ms, None if topic is None else (topic,))
@@ -309,6 +311,7 @@ class EmbeddedBroker(BrokerParts):
 
     def query_consumer_offset(self, group: str, topic: str, queue_id: int) -> OffsetQuery:
         """See Broker.query_consumer_offset."""
+        self._check_own()
         known = self._progress.query(group, topic, queue_id)
         return offset_query(known, self.view, topic, queue_id, young_bytes=self._young_bytes)
 
@@ -316,6 +319,7 @@ class EmbeddedBroker(BrokerParts):
         self, group: str, commits: Sequence[OffsetCommit]
     ) -> list[OffsetQuery]:
         """See Broker.update_consumer_offsets."""
+        self._check_own()
         return [
             OffsetQuery(known.offset, known.generation, stored=known.offset is not None)
             for known in self._progress.commit(group, commits)
@@ -323,11 +327,13 @@ class EmbeddedBroker(BrokerParts):
 
     def note_consumer_offset(self, group: str, commit: OffsetCommit) -> None:
         """See Broker.note_consumer_offset."""
+        self._check_own()
         if self._store is not None:
             self._progress.note(group, commit)
 
     def correct_consumer_offset(self, group: str, topic: str, queue_id: int) -> OffsetQuery:
         """See Broker.correct_consumer_offset."""
+        self._check_own()
         known = self._progress.correct(
             group, topic, queue_id, lambda: self.view.max_offset_in_queue(topic, queue_id)
         )
@@ -335,6 +341,7 @@ class EmbeddedBroker(BrokerParts):
 
     def consumer_offsets(self, group: str | None = None) -> dict[tuple[str, str], dict[int, int]]:
         """See Broker.consumer_offsets."""
+        self._check_own()
         return self._progress.table(group)
 
     # -- members
@@ -353,18 +360,22 @@ class EmbeddedBroker(BrokerParts):
         self, client_id: str, producer_group: str | None = None, consumer_group: str | None = None
     ) -> None:
         """See Broker.unregister_client."""
+        self._check_own()
         self.members.unregister_client(client_id, producer_group, consumer_group)
 
     def disconnect(self, client_id: str) -> None:
         """See Broker.disconnect."""
+        self._check_own()
         self.members.disconnect(client_id)
 
     def consumer_ids(self, group: str) -> list[str]:
         """See Broker.consumer_ids."""
+        self._check_own()
         return self.members.consumer_ids(group)
 
     def consumer_connection(self, group: str) -> list[ClientDescription]:
         """See Broker.consumer_connection."""
+        self._check_own()
         return self.members.consumer_connection(group)
 
     def lock_queues(
@@ -376,6 +387,7 @@ class EmbeddedBroker(BrokerParts):
 
     def unlock_queues(self, group: str, client_id: str, queues: Sequence[MessageQueue]) -> None:
         """See Broker.unlock_queues."""
+        self._check_own()
         self.members.unlock_queues(group, client_id, queues)
 
     def check_client(self, client_id: str, group: str, subscription: SubscriptionData) -> None:
@@ -413,6 +425,7 @@ class EmbeddedBroker(BrokerParts):
     def _check_writable(self) -> MessageStore:
         if self._store is None:
             raise NoPermissionError(READ_ONLY)
+        self._check_own()
         return self._store
 
     # -- life
@@ -427,6 +440,7 @@ class EmbeddedBroker(BrokerParts):
 
     def do_own_work(self) -> None:
         """Do what :meth:`tick` does when it is due."""
+        self._check_own()
         self._persist_due = time.monotonic() + self._persist_interval
         if "members" in vars(self):
             self.members.scan_not_active_channel()
@@ -439,8 +453,10 @@ class EmbeddedBroker(BrokerParts):
         messages and checks half messages. ``deliver`` None elects one only in a store that rmqctl
         made; True, an explicit request, in any store. Starting twice is fine.
 
-        If a thread cannot be started no service runs, and another process may do the work.
+        If a thread cannot be started no service runs, and another process may do the work. Raises
+        StoreClosedError in a forked child.
         """
+        self._check_own()
         from storage.coordination.leadership import BROKER_SERVICES, TRANSACTION_CHECKS, Leadership
 
         from .timed_services import MAX_WAIT_S, TimedServiceThread
@@ -522,7 +538,8 @@ class EmbeddedBroker(BrokerParts):
 
     def after_fork(self) -> None:
         """Be closed in the child: threads, members and progress belong to its parent."""
-        self._closed = True
+        self._closed = self._is_copy = True
+        self._making_part = threading.RLock()  # a thread of the parent may hold it
 
     def __enter__(self) -> Self:
         return self

@@ -101,6 +101,7 @@ class BrokerParts(ForkAware):
         self._now = now
         self._service_threads: tuple[TimedServiceThread, ...] = ()
         self._closed = False
+        self._is_copy = False  # of one in the parent process
         at_fork(self)
         self._persist_due = time.monotonic() + self._persist_interval
 
@@ -124,6 +125,12 @@ class BrokerParts(ForkAware):
         """Whether this process delivers delayed messages now."""
         return len(self._service_threads) > 1 and self._service_threads[1].elected
 
+    def _check_own(self) -> None:
+        """Raise StoreClosedError if this is a forked child's copy: a thread of the parent may hold
+        any lock, and what the copy has noted is the parent's to write."""
+        if self._is_copy and self._store is not None:
+            self._store.check_open()
+
     # -- parts that other modules use
 
     @cached_property
@@ -146,7 +153,9 @@ class BrokerParts(ForkAware):
 
     @property
     def progress(self) -> ConsumerOffsetManager:
-        """The rules of progress, for callers that move it deliberately."""
+        """The rules of progress, for callers that move it deliberately. Raises StoreClosedError in
+        a forked child."""
+        self._check_own()
         return self._progress
 
     @cached_property

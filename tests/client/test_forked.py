@@ -136,3 +136,63 @@ def test_a_forked_child_that_leaves_ends_and_its_parent_goes_on(
     environment = {**os.environ, "HOME": str(tmp_path)}  # where broadcasters keep progress
     done = subprocess.run(command, cwd=PROJECT, timeout=DEADLINE_S, check=False, env=environment)
     assert done.returncode == 0
+
+
+_IN_THE_CHILD = """
+def opened(kind):
+    if kind == "producer":
+        return Producer.open(store, "g")
+    consumer = {"push": PushConsumer, "lite": LitePullConsumer, "pull": PullConsumer}[kind]
+    consumer = consumer.open(store, "g")
+    if kind == "push":
+        consumer.register_message_listener(
+            lambda messages, context: ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+        )
+    if kind == "pull":
+        consumer.register_topic("T")
+    else:
+        consumer.subscribe("T")
+    return consumer
+
+def files():
+    logs = [path for path in (Path(store) / "rmqctl").iterdir() if path.suffix == ".log"]
+    settings = [*(Path(store) / "config").iterdir(), *logs]
+    members = sorted(path.name for path in (Path(store) / "rmqctl/members").iterdir())
+    return {path.name: path.read_bytes() for path in settings}, members
+
+with Producer.open(store, "p") as producer:
+    producer.send(Message("T", b"0"))
+    with opened("lite"):
+        pass  # the group and its retry topic are there
+    made = opened(leaves)
+    before = files()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            made.start()
+        except StoreClosedError as error:
+            assert str(error) == "the store was opened before a fork; open it in the child"
+        else:
+            os._exit(3)
+        assert made.state == "START_FAILED", made.state
+        assert files() == before
+        made.shutdown()
+        sys.exit(0)
+    ended(pid)
+    assert files() == before
+    with made:
+        producer.send(Message("T", b"1"))
+"""
+
+
+@pytest.mark.parametrize("kind", ["push", "lite", "pull", "producer"])
+def test_a_client_that_was_opened_before_a_fork_does_not_start_in_the_child(
+    tmp_path: Path, kind: str
+) -> None:
+    store = tmp_path / "store"
+    MessageStore.create(store, SMALL_STORE)
+    begin = "from pathlib import Path\nfrom storage.errors import StoreClosedError\n" + _BEGIN
+    begin += "from rmqctl import PullConsumer\n"
+    command = [sys.executable, "-c", begin + _IN_THE_CHILD, str(store), kind]
+    done = subprocess.run(command, cwd=PROJECT, timeout=DEADLINE_S, check=False)
+    assert done.returncode == 0
