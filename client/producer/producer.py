@@ -25,6 +25,7 @@ from client.runtime.client_manager import CLIENT_MANAGER, ClientManager
 from client.runtime.own_broker import open_own_broker
 from client.runtime.service_state import ServiceState, not_running, not_startable
 from storage.coordination.locks import ForkAware, at_fork
+from storage.counted import counted
 
 from .bounded_executor import BoundedExecutor
 from .config import ProducerConfig
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from broker.api.broker import Broker
     from broker.api.send import SendResult
     from broker.api.transactions import CheckTransactionState
+    from client.at_exit import AtExit
     from client.hooks import CheckForbiddenHook, SendMessageHook
     from client.runtime.instance import ClientInstance
     from client.trace.dispatcher import TraceDispatcher
@@ -107,6 +109,9 @@ class Producer(ForkAware):
         self._process: SendProcess | None = None
         self._dispatcher: TraceDispatcher | None = None
         self._is_copy = False  # of one in the parent process
+        self._at_exit: AtExit | None = None
+        self._program_ends = False
+        self._failed_at_end: list[BaseException] = []
         self._state = ServiceState.CREATE_JUST
         self._async_sender = BoundedExecutor(
             f"AsyncSenderExecutor {group}",
@@ -236,12 +241,34 @@ class Producer(ForkAware):
             if self._dispatcher is not None:
                 self._dispatcher.shutdown()
             self._state = ServiceState.SHUTDOWN_ALREADY
+            if self._at_exit is not None:
+                self._at_exit.cancel()
             if self._borrowed is None and self._instance is not None:
                 self._instance.unregister_producer(self.group)
                 self._instance.shutdown()
         owned, self._owned = self._owned, None
         if owned is not None:
             owned.close()
+
+    def send_before_exit(self) -> None:
+        """Send what waits, because the program ends and has not called ``shutdown``.
+
+        Waits no longer than ``shutdown``. Later asynchronous sends are made at once, in the thread
+        that calls ``send_async``. What fails without a callback is reported in the log.
+        """
+        if self._state is not ServiceState.RUNNING:
+            return
+        self._program_ends = True
+        self._async_sender.shutdown()
+        if self._failed_at_end:
+            logger.error(
+                "producer %s: %s failed while the program ended; the first error: %s",
+                self.group,
+                counted(len(self._failed_at_end), "asynchronous send"),
+                self._failed_at_end[0],
+            )
+        if self._dispatcher is not None:
+            self._dispatcher.send_before_exit()
 
     def after_fork(self) -> None:
         """Have nothing to end in the child: traces and the client belong to its parent."""
@@ -315,6 +342,10 @@ class Producer(ForkAware):
         thread; their errors are logged. Raises ClientStateError if the producer is not
         running, and TooManyAsyncSendsError if 50,000 sends (``async_sender_queue``) wait already.
         Messages may overtake each other.
+
+        A program that ends without ``shutdown``, also by an exception, sends first what waits, as
+        ``shutdown`` does. What waits is lost if ``os._exit`` or a signal ends the process: a
+        message is stored when its future has a result.
         """
         from concurrent.futures import Future
 
@@ -330,6 +361,8 @@ class Producer(ForkAware):
             try:
                 result = process.send_async(message, target, begin, timeout_ms)
             except BaseException as error:  # noqa: BLE001 - the future raises it
+                if self._program_ends and on_exception is None:  # nothing reads the future
+                    self._failed_at_end.append(error)
                 _call_back(on_exception, error)
                 future.set_exception(error)
             else:
@@ -342,8 +375,14 @@ class Producer(ForkAware):
                 _call_back(on_exception, error)
             future.set_exception(error)
 
+        if self._at_exit is None:
+            from client.at_exit import AtExit
+
+            self._at_exit = AtExit(self.send_before_exit)
         if not self._async_sender.submit(task, give_up):
-            raise TooManyAsyncSendsError(self.config.async_sender_queue)
+            if not self._program_ends:
+                raise TooManyAsyncSendsError(self.config.async_sender_queue)
+            task()
         return future
 
     def send_oneway(

@@ -13,6 +13,7 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
+from client.at_exit import AtExit
 from storage.format.message import Message
 
 from .trace import TraceContext, encode_trace, trace_keys
@@ -50,6 +51,7 @@ class TraceDispatcher:
         self._first_timestamp = 0
         self._scheduled = self._hurried = False
         self._discarded = 0
+        self._at_exit: AtExit | None = None
 
     @property
     def discarded(self) -> int:
@@ -58,6 +60,8 @@ class TraceDispatcher:
 
     def append(self, context: TraceContext) -> bool:
         """Take a context; False if it was dropped. Does not block."""
+        if self._at_exit is None:
+            self._at_exit = AtExit(self.send_before_exit)
         with self._lock:
             if len(self._contexts) >= QUEUE_SIZE:
                 self._discarded += 1
@@ -85,6 +89,13 @@ class TraceDispatcher:
         """Send everything that waits, and wait until it is sent."""
         self.flush()
         self._producer.shutdown()
+        if self._at_exit is not None:
+            self._at_exit.cancel()
+
+    def send_before_exit(self) -> None:
+        """Send everything that waits, because the program ends and has not called ``shutdown``."""
+        self.flush()
+        self._producer.send_before_exit()
 
     def _poll(self) -> None:
         self._gather()
