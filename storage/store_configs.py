@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .coordination.forks import made_once
 from .detect import not_covered, version_hint
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class StoreConfigs:
 
         return topics_file(self.root).read(0).items
 
-    @cached_property
+    @made_once
     def progress(self) -> ProgressFile:
         """The file with the progress of groups; it is read again only after a change."""
         from .configs.progress import ProgressFile

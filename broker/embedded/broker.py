@@ -6,11 +6,9 @@ and refuses the rest with NO_PERMISSION.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
@@ -24,6 +22,7 @@ from broker.offset.offset_manager import offset_query
 from broker.tables.shared_table import READ_ONLY
 from broker.validation import typed
 from storage.clock import now_ms
+from storage.coordination.forks import made_once
 from storage.deadlines import MAX_CLOSE_S, Deadline
 from storage.format.shapes import MAX_LONG
 from storage.layout import was_created_here
@@ -212,7 +211,7 @@ class EmbeddedBroker(BrokerParts):
         """See Broker.end_transaction."""
         self._transactions.end_transaction(request)
 
-    @cached_property
+    @made_once
     def redriving(self) -> RedriveHandler:
         """Sends dead letters again."""
         from broker.retry.redrive import RedriveHandler
@@ -525,21 +524,20 @@ class EmbeddedBroker(BrokerParts):
                 stack.callback(lambda store: store.close(left()), self._store)
             stack.callback(self._progress.close)
             stack.callback(self._progress.persist)
-            if self._lazy_arrivals is not None:
-                stack.callback(self._lazy_arrivals.close)
+            if "_arrivals" in vars(self):
+                stack.callback(self._arrivals.close)
             stack.callback(lambda: self._close_members(max(_LEAST_S, left(_FOR_LOCKS_S))))
             stack.callback(self._progress.persist)  # the next process reads it from there
             stack.callback(lambda: self._progress.hurry(left(_FOR_WRITE_LOCK_S)))
             stack.callback(lambda: self._stop_services(left(_FOR_LOCKS_S + _FOR_NOTICES_S)))
-            if self._lazy_puller is not None:
-                held = self._lazy_puller.held
+            if "_puller" in vars(self):
+                held = self._puller.held
                 stack.callback(lambda: held.close(left(_FOR_LOCKS_S + 2 * _FOR_NOTICES_S)))
         self._closed = True  # last: an interrupted close can be repeated
 
     def after_fork(self) -> None:
         """Be closed in the child: threads, members and progress belong to its parent."""
         self._closed = self._is_copy = True
-        self._making_part = threading.RLock()  # a thread of the parent may hold it
 
     def __enter__(self) -> Self:
         return self

@@ -5,9 +5,7 @@ Most parts are made at their first use, because their imports take a while.
 
 from __future__ import annotations
 
-import threading
 import time
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from broker.config import BrokerConfig, unique_ids_of
@@ -17,6 +15,7 @@ from broker.tables.topics import TopicManager
 from storage.clock import now_ms
 from storage.configs.journal import Journal
 from storage.configs.progress import ProgressFile
+from storage.coordination.forks import made_once
 from storage.coordination.locks import ForkAware, at_fork
 from storage.format.delay import parse_delay_levels
 from storage.format.names import MEMBERS_FOLDER, OURS
@@ -91,9 +90,6 @@ class BrokerParts(ForkAware):
             if config.zero_when_young
             else None
         )
-        self._lazy_arrivals: MessageArrivals | None = None
-        self._lazy_puller: Puller | None = None
-        self._making_part = threading.RLock()
         self._max_message_size = files.config.max_message_size
         self._multi_dispatch = files.config.enable_multi_dispatch
         self._delays_ms = parse_delay_levels(files.config.message_delay_level)
@@ -133,7 +129,7 @@ class BrokerParts(ForkAware):
 
     # -- parts that other modules use
 
-    @cached_property
+    @made_once
     def members(self) -> MemberManager:
         """The rules of members, for other parts of the broker."""
         from broker.members.manager import MemberManager
@@ -158,7 +154,7 @@ class BrokerParts(ForkAware):
         self._check_own()
         return self._progress
 
-    @cached_property
+    @made_once
     def cutting_short(self) -> EarlyDeliveryHandler:
         """Ends the wait of delayed messages."""
         from broker.retry.deliver_early import EarlyDeliveryHandler
@@ -168,7 +164,7 @@ class BrokerParts(ForkAware):
             self._topics, self._builder, self._store, lambda: EarlyDeliveries(self.view.root)
         )
 
-    @cached_property
+    @made_once
     def delayed(self) -> ScheduleMessageService | None:
         """Delivery of delayed messages; None where the store is open for reading only."""
         from broker.schedule.schedule import ScheduleMessageService
@@ -186,7 +182,7 @@ class BrokerParts(ForkAware):
             settle=store.flush,
         )
 
-    @cached_property
+    @made_once
     def transaction_checks(self) -> TransactionCheckService | None:
         """Questions about half messages; None where the store is open for reading only."""
         from broker.transaction.check import TransactionCheckService
@@ -209,47 +205,39 @@ class BrokerParts(ForkAware):
 
     # -- parts of its own
 
-    @property
+    @made_once
     def _arrivals(self) -> MessageArrivals:
         """Wakes those that wait for messages; made for the first one."""
-        with self._making_part:
-            arrivals = self._lazy_arrivals
-            if arrivals is None:
-                from broker.pull.message_arrival import MessageArrivals, Polled
+        from broker.pull.message_arrival import MessageArrivals, Polled
 
-                store, log_end = self._store, self._log_end
-                growing = Polled(log_end, self._poll_interval_ms) if store is None else store
-                arrivals = self._lazy_arrivals = MessageArrivals(growing, log_end)
-            return arrivals
+        store, log_end = self._store, self._log_end
+        growing = Polled(log_end, self._poll_interval_ms) if store is None else store
+        return MessageArrivals(growing, log_end)
 
-    @property
+    @made_once
     def _puller(self) -> Puller:
         """Answers pulls; made with the first one, because its imports take a while."""
-        with self._making_part:
-            puller = self._lazy_puller
-            if puller is None:
-                from broker.pull.pull import Puller
+        from broker.pull.pull import Puller
 
-                puller = self._lazy_puller = Puller(
-                    self.config,
-                    lambda: self.view,
-                    self._topics,
-                    self._groups,
-                    self._arrivals,
-                    group_table=lambda group: self.members.group_table(group),
-                    note_commit=self._progress.note if self._store is not None else _forget,
-                    note_moved=self._note_moved,
-                )
-            return puller
+        return Puller(
+            self.config,
+            lambda: self.view,
+            self._topics,
+            self._groups,
+            self._arrivals,
+            group_table=lambda group: self.members.group_table(group),
+            note_commit=self._progress.note if self._store is not None else _forget,
+            note_moved=self._note_moved,
+        )
 
-    @cached_property
+    @made_once
     def _builder(self) -> MessageBuilder:
         """Makes messages to store; made with the first one, as the sender."""
         from broker.send.message_builder import MessageBuilder
 
         return MessageBuilder(self.config, self._delays_ms, self._max_message_size)
 
-    @cached_property
+    @made_once
     def _sender(self) -> Sender:
         """Answers sends; made with the first one, because its imports take a while."""
         from broker.send.send import Sender
@@ -270,7 +258,7 @@ class BrokerParts(ForkAware):
             multi_dispatch=self._multi_dispatch,
         )
 
-    @cached_property
+    @made_once
     def _send_back(self) -> SendBackHandler:
         from broker.retry.send_back import SendBackHandler
 
@@ -283,7 +271,7 @@ class BrokerParts(ForkAware):
             read_message=self._read_message,
         )
 
-    @cached_property
+    @made_once
     def _transactions(self) -> TransactionalMessageService:
         from broker.transaction.transaction import TransactionalMessageService
         from storage.coordination.locks import ProcessLock

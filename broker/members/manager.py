@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from copy import copy
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from broker.errors import (
     SubscriptionGroupNotExistError,
 )
 from broker.tables.groups import CONSUMING_GROUP_MAX_LENGTH, check_consuming_group
+from storage.coordination.forks import made_once
 from storage.deadlines import MAX_CLOSE_S
 from storage.format.message import retry_topic
 
@@ -119,7 +120,7 @@ class MemberManager:
         )
         self._read_message = read_message
 
-    @cached_property
+    @made_once
     def calls(self) -> ClientCalls:
         """Requests to single clients; loaded with the first one."""
         from .broker_to_client import ClientCalls

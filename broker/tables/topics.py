@@ -36,7 +36,6 @@ from storage.format.message import (
 )
 from storage.format.names import COMMITLOG
 from storage.format.shapes import MAX_QUEUES
-from storage.platform.names import folds_case
 
 from .shared_table import Check, SharedTable, Update, WriteLockScope
 
@@ -229,6 +228,8 @@ class TopicManager:
 
     def _refuse_other_case(self, topic: str, names: Iterable[str]) -> None:
         """Refuse a new topic whose folder would be that of another one."""
+        from storage.platform.names import folds_case  # few processes make a topic
+
         if not folds_case(self._log):
             return
         for name in (*names, *(name for name, _ in self._queues())):

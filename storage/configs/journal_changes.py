@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from storage.coordination.forks import made_once
 from storage.errors import CorruptFileError, StoreVersionError
 
 from .journal import AT_TIMESTAMP, CHANGE_ID, MOVES, PREVIOUS, UNDO_OF, Journal
@@ -59,7 +59,7 @@ class Changes:
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    @cached_property
+    @made_once
     def all(self) -> list[Change]:
         """All changes, oldest first."""
         entries = list(Journal(self.root).entries())
@@ -73,13 +73,13 @@ class Changes:
             found.append(Change(change_id, int(entry[AT_TIMESTAMP]), entry, applied))
         return found
 
-    @cached_property
+    @made_once
     def undone_by(self) -> dict[int, int]:
         """Which change undid which one."""
         done = {change.change_id for change in self.all if change.applied}
         return undone_by((change.entry for change in self.all), done)
 
-    @cached_property
+    @made_once
     def last_moves(self) -> dict[ProgressPlace, Move]:
         """The last applied change of each queue's progress."""
         return {move.place: move for move in self.moves()}

@@ -3,7 +3,8 @@
 Threads that share a descriptor do not exclude one another, so users add a thread lock.
 
 ``os.fork`` may share a descriptor and with it the lock: children close theirs (see
-:func:`at_fork`), which, unlike an unlock, leaves the parent's lock alone.
+:func:`at_fork`), which, unlike an unlock, leaves the parent's lock alone. A fork waits until other
+threads have noted what they open.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ from storage.platform.file_locks import (
     wait_lock,
 )
 from storage.platform.process_locks import OURS
+
+from .forks import Section
 
 _BUSY: Final = (errno.EAGAIN, errno.EACCES)
 _FIRST_PAUSE: Final = 50e-6
@@ -63,9 +66,10 @@ class LockFile:
         else:
             # A pipe under this name must not block the open.
             opener = partial(os.open, path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        self.fd = open_locked(str(path), self, opener, writable=create or writable)
-        """The descriptor; -1 after :meth:`close`. Not to be set."""
-        _open_locks.add(self)
+        with _noting.lock:
+            self.fd = open_locked(str(path), self, opener, writable=create or writable)
+            """The descriptor; -1 after :meth:`close`. Not to be set."""
+            _open_locks.add(self)
 
     def try_lock(self, start: int, length: int = 1, *, exclusive: bool = True) -> bool:
         """Lock the bytes, or change the lock held on them; False if another process holds a
@@ -99,11 +103,20 @@ class LockFile:
 
     def close(self) -> None:
         """Close the descriptor and with it release all locks. Closing twice is fine."""
+        if HAS_LOCKS_OF_DESCRIPTORS:
+            with _noting.lock:
+                self._close()
+        else:  # a child has no locks; the garbage collector may come here inside their mutex
+            self._close()
+
+    def _close(self) -> None:
         fd, self.fd = self.fd, -1
         if fd >= 0:
             close_locked(fd, self)
 
 
+_noting: Final = Section()
+"""Held while a descriptor is opened or closed: a child knows each one that it has."""
 _open_locks: weakref.WeakSet[LockFile | FileIO] = weakref.WeakSet()
 _fork_callbacks: weakref.WeakSet[ForkAware] = weakref.WeakSet()
 
@@ -149,13 +162,14 @@ class ProcessLock:
         """
         if not HAS_LOCKS_OF_DESCRIPTORS:
             return _HeldFile(self, LockFile(self._path))
-        try:
-            file = _HeldInside(self._path, "r+")
-        except FileNotFoundError:
-            os.close(open_or_create(self._path))
-            file = _HeldInside(self._path, "r+")
-        file.process_lock = self
-        _open_locks.add(file)
+        with _noting.lock:
+            try:
+                file = _HeldInside(self._path, "r+")
+            except FileNotFoundError:
+                os.close(open_or_create(self._path))
+                file = _HeldInside(self._path, "r+")
+            file.process_lock = self
+            _open_locks.add(file)
         return file
 
     def hurry(self, seconds: float) -> None:

@@ -1,11 +1,11 @@
 """What a plan of moves is made from, read once: offsets, queues, topics."""
 
 import time
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rmqctl.admin.changes import JavaCheck, Warn, no_warning
+from storage.coordination.forks import made_once
 
 from .move import progress_now
 from .queues import group_names
@@ -56,7 +56,7 @@ class OffsetSnapshot:
         """The folder of the store."""
         return self.view.root
 
-    @cached_property
+    @made_once
     def groups(self) -> set[str]:
         """All groups that have an offset anywhere."""
         return group_names(self.progress)
