@@ -43,29 +43,29 @@ def beat(client_id):
     )
     return HeartbeatData(client_id, (), (consumer,))
 
-def uses(broker):
+def uses(opened):
     return {
-        "connect": lambda: broker.connect("child", Handler()),
-        "heartbeat": lambda: broker.heartbeat(beat("parent")),
-        "unregister": lambda: broker.unregister_client("parent", None, "g"),
-        "disconnect": lambda: broker.disconnect("parent"),
-        "members": lambda: broker.consumer_ids("g"),
-        "lock": lambda: broker.lock_queues("g", "parent", [queue]),
-        "unlock": lambda: broker.unlock_queues("g", "parent", [queue]),
-        "commit": lambda: broker.update_consumer_offsets("g", [OffsetCommit("T", 0, 2)]),
-        "note": lambda: broker.note_consumer_offset("g", OffsetCommit("T", 0, 2)),
-        "correct": lambda: broker.correct_consumer_offset("g", "T", 0),
-        "query": lambda: broker.query_consumer_offset("g", "T", 0),
-        "move": lambda: broker.progress.move("g", {("T", 0): 0}),
-        "own work": broker.do_own_work,
-        "services": broker.start_services,
-        "topic": lambda: broker.update_topic(TopicConfig("U", 1, 1)),
-        "send": lambda: broker.send(Message("T", b"child")),
-        "wait": lambda: broker.wait_for_messages(0, 1_000),
+        "connect": lambda: opened.connect("child", Handler()),
+        "heartbeat": lambda: opened.heartbeat(beat("parent")),
+        "unregister": lambda: opened.unregister_client("parent", None, "g"),
+        "disconnect": lambda: opened.disconnect("parent"),
+        "members": lambda: opened.consumer_ids("g"),
+        "lock": lambda: opened.lock_queues("g", "parent", [queue]),
+        "unlock": lambda: opened.unlock_queues("g", "parent", [queue]),
+        "commit": lambda: opened.update_consumer_offsets("g", [OffsetCommit("T", 0, 2)]),
+        "note": lambda: opened.note_consumer_offset("g", OffsetCommit("T", 0, 2)),
+        "correct": lambda: opened.correct_consumer_offset("g", "T", 0),
+        "query": lambda: opened.query_consumer_offset("g", "T", 0),
+        "move": lambda: opened.progress.move("g", {("T", 0): 0}),
+        "own work": opened.do_own_work,
+        "services": opened.start_services,
+        "topic": lambda: opened.update_topic(TopicConfig("U", 1, 1)),
+        "send": lambda: opened.send(Message("T", b"child")),
+        "wait": lambda: opened.wait_for_messages(0, 1_000),
     }
 
-def not_refused(broker):
-    for what, use in uses(broker).items():
+def not_refused(opened):
+    for what, use in uses(opened).items():
         try:
             use()
         except StoreClosedError as error:
@@ -73,19 +73,19 @@ def not_refused(broker):
         else:
             yield what
 
-with EmbeddedBroker.open(store) as broker:
-    broker.update_topic(TopicConfig("T", 1, 1))
+with EmbeddedBroker.open(store) as opened:
+    opened.update_topic(TopicConfig("T", 1, 1))
     for number in range(3):
-        broker.send(Message("T", b"%d" % number))
+        opened.send(Message("T", b"%d" % number))
     if has_client:
-        broker.connect("parent", Handler())
-        broker.heartbeat(beat("parent"))
-        assert broker.lock_queues("g", "parent", [queue]) == {queue}
-    broker.note_consumer_offset("g", OffsetCommit("T", 0, 1))
+        opened.connect("parent", Handler())
+        opened.heartbeat(beat("parent"))
+        assert opened.lock_queues("g", "parent", [queue]) == {queue}
+    opened.note_consumer_offset("g", OffsetCommit("T", 0, 1))
     pid = os.fork()
     if pid == 0:
-        found = [*not_refused(broker)]
-        broker.close()
+        found = [*not_refused(opened)]
+        opened.close()
         if found:
             print("not refused:", *found, file=sys.stderr, flush=True)
         os._exit(1 if found else 0)
@@ -94,10 +94,10 @@ with EmbeddedBroker.open(store) as broker:
     _, status = os.waitpid(pid, 0)
     deadline.cancel()
     assert status == 0, status
-    assert broker.consumer_ids("g") == (["parent"] if has_client else [])
-    assert broker.query_consumer_offset("g", "T", 0).offset == 1
+    assert opened.consumer_ids("g") == (["parent"] if has_client else [])
+    assert opened.query_consumer_offset("g", "T", 0).offset == 1
     if has_client:
-        assert broker.lock_queues("g", "parent", [queue]) == {queue}
+        assert opened.lock_queues("g", "parent", [queue]) == {queue}
 """
 
 
