@@ -68,7 +68,8 @@ def main(args: Sequence[str]) -> int:
             cli.end_span(code)
         except BaseException as error:  # noqa: BLE001 - as above
             if isinstance(error, Exception):  # the command has done its work
-                cli.warn(f"the trace of this call is not sent: {error}")
+                with contextlib.suppress(OSError):
+                    cli.warn(f"the trace of this call is not sent: {error}")
             else:
                 code = _end(cli, error)
     return code

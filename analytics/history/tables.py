@@ -214,9 +214,12 @@ def parquet_file(file: IO[bytes]) -> Any:
     """A Parquet file that is open, read by Arrow alone. Raises ValueError for no Parquet.
 
     No thread of Arrow may hold a Python file: one that lets it go while the interpreter ends aborts
-    the process. So Arrow opens the descriptor anew.
+    the process. So Arrow opens the descriptor anew, or the name where there is no /dev/fd.
     """
-    return arrow().parquet.ParquetFile(arrow().OSFile(f"/dev/fd/{file.fileno()}"))
+    path = f"/dev/fd/{file.fileno()}"
+    if not Path(path).exists():
+        path = file.name
+    return arrow().parquet.ParquetFile(arrow().OSFile(path))
 
 
 def _ms_column(column: str) -> str:

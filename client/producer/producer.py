@@ -260,15 +260,19 @@ class Producer(ForkAware):
             return
         self._program_ends = True
         self._async_sender.shutdown()
-        if self._failed_at_end:
+        self._report_failures()
+        if self._dispatcher is not None:
+            self._dispatcher.send_before_exit()
+
+    def _report_failures(self) -> None:
+        failed, self._failed_at_end = self._failed_at_end, []
+        if failed:
             logger.error(
                 "producer %s: %s failed while the program ended; the first error: %s",
                 self.group,
-                counted(len(self._failed_at_end), "asynchronous send"),
-                self._failed_at_end[0],
+                counted(len(failed), "asynchronous send"),
+                failed[0],
             )
-        if self._dispatcher is not None:
-            self._dispatcher.send_before_exit()
 
     def after_fork(self) -> None:
         """Have nothing to end in the child: traces and the client belong to its parent."""
@@ -383,6 +387,7 @@ class Producer(ForkAware):
             if not self._program_ends:
                 raise TooManyAsyncSendsError(self.config.async_sender_queue)
             task()
+            self._report_failures()
         return future
 
     def send_oneway(

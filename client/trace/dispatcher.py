@@ -94,8 +94,8 @@ class TraceDispatcher:
 
     def send_before_exit(self) -> None:
         """Send everything that waits, because the program ends and has not called ``shutdown``."""
-        self.flush()
         self._producer.send_before_exit()
+        self.flush()  # in this thread from now on: Python 3.12 starts no thread any more
 
     def _poll(self) -> None:
         self._gather()

@@ -6,9 +6,10 @@ import os
 import select
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
+from rmqctl.child_processes import kill_child
 from rmqctl.errors import CliError
 
 from .reading import Received
@@ -56,10 +57,7 @@ class ReaderProcess:
         """Kill it if it still runs."""
         self._commands.close()
         self._answers.close()
-        # Where the caller's program ignores SIGCHLD, the system has forgotten one that has ended.
-        with suppress(ProcessLookupError, ChildProcessError):
-            os.kill(self._pid, signal.SIGKILL)
-            os.waitpid(self._pid, 0)
+        kill_child(self._pid)
 
 
 @contextmanager

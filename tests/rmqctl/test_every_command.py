@@ -370,10 +370,9 @@ def harmless(text: str) -> str:
     return COLOURS.sub("", text).replace("\t", "").replace("\r\n", "\n")
 
 
-@pytest.fixture
-def program(rich, tmp_path):
-    """Calls that only look, all in one process, on streams of one's choice."""
-    calls = [call.words(rich.words) for call in LOOKS]
+def many_calls(rich, tmp_path, looks):
+    """Calls in one process, on streams of one's choice: words for Python, and variables."""
+    calls = [call.words(rich.words) for call in looks]
     (tmp_path / "calls.json").write_text(json.dumps(calls))
     environment = {
         "RMQCTL_STORE": str(rich.root),
@@ -382,6 +381,12 @@ def program(rich, tmp_path):
         "RMQCTL_PROGRESS": "none",
     }
     return ["-m", "tests.support.many_calls", tmp_path / "calls.json"], environment
+
+
+@pytest.fixture
+def program(rich, tmp_path):
+    """All calls that only look."""
+    return many_calls(rich, tmp_path, LOOKS)
 
 
 def by_call(text: str) -> dict[Call, str]:
@@ -436,10 +441,12 @@ def test_force_color_does_not_reach_data(called, call):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.feature(142, 143)
-@pytest.mark.long
-def test_a_reader_that_goes_away_is_no_error(program):
-    arguments, environment = program
+@pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.long)])
+def test_a_reader_that_goes_away_is_no_error(rich, tmp_path, every):
+    looks = LOOKS[::every]
+    arguments, environment = many_calls(rich, tmp_path, looks)
     done = subprocess.run(
         [sys.executable, *map(str, arguments), "closed"],
         capture_output=True,
@@ -449,8 +456,8 @@ def test_a_reader_that_goes_away_is_no_error(program):
         check=True,
     )
     ends = re.findall(r"<<<\d+ (-?\d+)>>>(.*)", done.stdout)
-    assert len(ends) == len(LOOKS)
-    for call, (code, said) in zip(LOOKS, ends, strict=True):
+    assert len(ends) == len(looks)
+    for call, (code, said) in zip(looks, ends, strict=True):
         assert code == "141", (call.line, said)
         assert not re.search("rmqctl: (?!warning: )", said), (call.line, said)
 

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -245,14 +246,15 @@ def import_messages(
         check_send_topic(name)
     if keep_times:
         source = _whole_portions(cli, file, form, ignore=ignore_unknown)
-        _import_as_they_were(
-            cli,
-            source,
-            topics,
-            skip_invalid=skip_invalid,
-            allow_empty=allow_empty,
-            fold_queues=fold_queues,
-        )
+        with _warning_of_unused(cli, topics, goes_on=skip_invalid):
+            _import_as_they_were(
+                cli,
+                source,
+                topics,
+                skip_invalid=skip_invalid,
+                allow_empty=allow_empty,
+                fold_queues=fold_queues,
+            )
     else:
         from rmqctl.produce.replay import parse_speed, replayed
 
@@ -262,9 +264,24 @@ def import_messages(
         if pace is not None:
             source = source._replace(portions=replayed(source.portions, pace, zone=cli.zone))
         limits = Limits(_BATCH, None, skip_invalid, None, allow_empty)
-        _import(cli, source, topics, topic, limits, fold_queues=fold_queues)
+        with _warning_of_unused(cli, topics, goes_on=skip_invalid):
+            _import(cli, source, topics, topic, limits, fold_queues=fold_queues)
+
+
+@contextmanager
+def _warning_of_unused(cli: Cli, topics: "TopicMap", *, goes_on: bool) -> Iterator[None]:
+    """Warn of each ``--map-topic`` that no message needed, once the whole file was read."""
+    partly = None
+    try:
+        yield
+    except PartlyDone as error:
+        if not goes_on:
+            raise
+        partly = error
     for name in topics.unused:
         cli.warn(f"--map-topic: no message is in topic {name}")
+    if partly is not None:
+        raise partly
 
 
 def _mapped_topics(cli: Cli, texts: Iterable[str]) -> dict[str, str]:
@@ -282,7 +299,7 @@ def _mapped_topics(cli: Cli, texts: Iterable[str]) -> dict[str, str]:
 def _import_as_they_were(
     cli: Cli,
     source: "Source",
-    mapping: "TopicMap",
+    topics: "TopicMap",
     *,
     skip_invalid: bool,
     allow_empty: bool,
@@ -291,14 +308,14 @@ def _import_as_they_were(
     from broker.api.send import DEFAULT_TOPIC_QUEUE_NUMS
     from rmqctl.cli.opening import open_for_writing
 
-    from .kept_times_import import KeptTimesImport, Topics
+    from .kept_times_import import ImportTargets, KeptTimesImport
     from .target_queues import TargetQueues
 
     with open_for_writing(cli, create=True) as broker:
         queues = TargetQueues(broker, DEFAULT_TOPIC_QUEUE_NUMS, fold=fold_queues)
-        topics = Topics(mapping, queues)
+        targets = ImportTargets(topics, queues)
         run = KeptTimesImport(
-            cli, broker, topics, skip_invalid=skip_invalid, allow_empty=allow_empty
+            cli, broker, targets, skip_invalid=skip_invalid, allow_empty=allow_empty
         )
         run.run(source)
 

@@ -36,8 +36,8 @@ _AHEAD_MS = 60_000
 """Allowed difference of the clocks of two machines."""
 
 
-class Topics:
-    """The targets of messages."""
+class ImportTargets:
+    """The topics and queues that messages with their own times are stored in."""
 
     def __init__(self, topics: "TopicMap", queues: TargetQueues) -> None:
         self._topics = topics
@@ -63,14 +63,14 @@ class KeptTimesImport:
         self,
         cli: "Cli",
         broker: "EmbeddedBroker",
-        topics: Topics,
+        targets: ImportTargets,
         *,
         skip_invalid: bool,
         allow_empty: bool,
     ) -> None:
         self._cli = cli
         self._broker = broker
-        self._topics = topics
+        self._targets = targets
         self._skip_invalid = skip_invalid
         self._allow_empty = allow_empty
         self._newest = 0  # store time of the last message so far
@@ -109,8 +109,8 @@ class KeptTimesImport:
                     raise ValueError(
                         f"{BODY_LENGTH_ZERO}: {stored.place}; --allow-empty stores it anyway"
                     )
-                stored.topic = self._topics.target(message.topic)
-                stored.queue_id = self._topics.queue(stored.topic, message.queue_id or 0)
+                stored.topic = self._targets.target(message.topic)
+                stored.queue_id = self._targets.queue(stored.topic, message.queue_id or 0)
                 records.append(record_of(stored))
                 ready.append(stored)
                 self._newest = stored.store_timestamp

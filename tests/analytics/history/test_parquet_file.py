@@ -12,7 +12,7 @@ from analytics.history.reading import opened_parquet
 from tests.support.kept_reports import OLD, files, run
 from tests.support.slim import ROOT
 
-NATIVE = {"arrow().OSFile(f'/dev/fd/{file.fileno()}')", "path"}
+NATIVE = {"arrow().OSFile(path)", "path"}
 """What Arrow opens by itself."""
 
 

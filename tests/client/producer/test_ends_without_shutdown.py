@@ -183,6 +183,21 @@ producer.send_async(Message("T", b"first"))
     assert sorted(stored(store)) == [b"first", b"last"]
 
 
+def test_a_send_of_what_runs_last_that_fails_is_reported(store: Path) -> None:
+    done = run(
+        """
+producer = Producer.open(store, "p")
+atexit.register(lambda: producer.send_async(Message("no topic!", b"last")))
+producer.start()
+producer.send_async(Message("T", b"first"))
+""",
+        store,
+    )
+    assert (done.returncode, stored(store)) == (0, [b"first"])
+    said = "producer p: 1 asynchronous send failed while the program ended; the first error: "
+    assert done.stderr.startswith(said), done.stderr
+
+
 @pytest.mark.parametrize("send", ["send", "send_async"])
 def test_traces_that_wait_are_sent(store: Path, send: str) -> None:
     done = run(

@@ -33,8 +33,7 @@ def test_sync_flush_keeps_what_was_acknowledged_after_the_death_of_another_write
 @pytest.mark.parametrize(
     ("every", "share", "least"),
     [
-        (1500, 0.25, 10),
-        pytest.param(300, 0.25, 50, marks=pytest.mark.long),
+        (300, 0.25, 50),
         pytest.param(8, 0.25, 2_000, marks=pytest.mark.long),
     ],
 )

@@ -9,10 +9,11 @@ parent break.
 import os
 import signal
 from collections.abc import Callable, Generator, Iterator, Sequence, Set
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from struct import Struct
 from typing import BinaryIO, Final, NoReturn, TypeVar
 
+from rmqctl.child_processes import kill_child
 from rmqctl.errors import CliError
 
 T = TypeVar("T")
@@ -89,10 +90,7 @@ class _Child:
     def end(self) -> None:
         """Kill the process if it still runs, and wait for its end."""
         self.pipe.close()
-        # Where the caller's program ignores SIGCHLD, the system has forgotten one that has ended.
-        with suppress(ProcessLookupError, ChildProcessError):
-            os.kill(self.pid, signal.SIGKILL)
-            os.waitpid(self.pid, 0)
+        kill_child(self.pid)
 
 
 def _run(items: Sequence[T], work: Callable[[T], bytes], descriptor: int) -> NoReturn:

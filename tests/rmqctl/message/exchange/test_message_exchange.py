@@ -240,6 +240,10 @@ def test_topics_can_be_mapped_and_queues_keep_their_order(tmp_path):
     assert run("topic", "delete", "two", "--confirm", "two", "-y", "-S", target).code == 0
     assert run("topic", "create", "two", "--queues", 2, "-S", target).code == 0
     assert run(*args, "--map-topic", "t=two", "--fold-queues", stdin=exported).code == 0
+    bad = exported + b'{"topic":"t","body":"x","queue_id":-5}\n'
+    partly = run(*args, "--map-topic", "x=y", "--topic", "r", "--skip-invalid", stdin=bad)
+    assert (partly.code, "no message is in topic x\n" in partly.err) == (8, True), partly.err
+    assert run("topic", "delete", "r", "--confirm", "r", "-y", "-S", target).code == 0
     result = run(*args, "--map-topic", "x=y", "--topic", "rest", stdin=exported)
     assert (result.code, "--map-topic: no message is in topic x\n" in result.err) == (0, True)
     by_queue: dict[tuple[str, int], list[int]] = {}
