@@ -43,6 +43,7 @@ def test_only_the_terminal_prints_or_exits():
     assert not guilty
 
 
+@pytest.mark.slow
 def test_the_formats_are_pure():
     """No file, no clock, no thread, no process: bytes in, values out."""
     impure = {"os", "time", "mmap", "fcntl", "threading", "socket", "random", "subprocess", "io"}

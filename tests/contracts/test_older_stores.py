@@ -50,6 +50,7 @@ def progress() -> dict[int, int]:
     return {row["queue_id"]: row["committed_offset"] for row in found}
 
 
+@pytest.mark.slow
 def test_it_reads_as_it_did_and_reading_changes_nothing(older: Path, version: str) -> None:
     def state() -> dict[Path, tuple[int, int]]:
         found = {path: path.stat() for path in older.rglob("*")}

@@ -352,6 +352,7 @@ def test_without_permission_to_read_that_is_said(made, forbidden, part):
         assert "ermission" in err
 
 
+@pytest.mark.slow
 def test_a_store_is_not_made_where_nothing_may_be_written(tmp_path):
     prefix = without_privileges()
     parent = Path(tempfile.mkdtemp(dir=tmp_path))
@@ -397,6 +398,7 @@ def test_a_java_store_on_a_read_only_file_system_can_be_read(tmp_path):
             assert (code, bool(out)) == (0, True), err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["message trace", "message life", "message get", "consume"])
 def test_a_name_of_no_letters_is_refused_in_a_sentence(made, command):
     result = run(*command.split(), "")

@@ -81,6 +81,7 @@ def raw_records(store):
 
 
 class TestNotToBeUnpacked:
+    @pytest.mark.slow
     def test_every_reader_names_it_and_goes_on(self, mixed):
         where = "(topic t, queue 0, offset 1)"
         for options in ([], ["-f", r"%s\n"], ["--body", "r"], ["-c", "9"]):
@@ -138,6 +139,7 @@ class TestNotToBeUnpacked:
         assert 3 not in shown
         assert "damaged records may be hits" in result.err
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("order", [[], ["--orderly"]])
     def test_a_group_makes_a_dead_letter_of_it(self, mixed, order):
         options = ["-g", "g", "-e", "--max-reconsume-times", 0, *order]
@@ -182,6 +184,7 @@ class TestNotToBeUnpacked:
             assert re.match(r"rmqctl: message \w+ \(topic t, queue 0, offset 1\): ", result.err)
         assert not (tmp_path / "body").exists()
 
+    @pytest.mark.slow
     def test_a_dead_letter_of_it_is_shown_without_the_body(self, mixed):
         run("consume", "t", "-g", "g", "-e", "--max-reconsume-times", 0)
         result = run("dlq", "show", "g", "0", "-o", "json")
@@ -206,6 +209,7 @@ class TestNotToBeUnpacked:
         sent = sorted(one.raw_body for found in queues for one in found.messages)
         assert sent == sorted(body for _, body, _ in letters)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("keeps", [[], ["--keep-times"]])
     def test_an_import_refuses_and_names_it_and_can_go_on_behind_it(self, mixed, tmp_path, keeps):
         file = tmp_path / "x.raw"
@@ -409,6 +413,7 @@ class TestEmpty:
         assert (result.code, len(result.lines)) == (0, 1), result.err
         assert sorted(run("consume", "again", "-e").lines) == ["", "a", "b"]
 
+    @pytest.mark.slow
     def test_a_body_of_its_own_is_redriven(self, store, tmp_path):
         run("produce", "t", "--allow-empty", "-q", stdin=b"\n")
         run("consume", "t", "-g", "g", "-e", "--max-reconsume-times", 0, "--exec", "false")
@@ -427,6 +432,7 @@ class TestEmpty:
                 producer.send_message_in_transaction(Message("t", b""))
             assert broker.view.queues() == []
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("form", ["jsonl", "raw"])
     @pytest.mark.parametrize("keeps", [[], ["--keep-times"]])
     def test_an_import_refuses_and_names_them(self, store, tmp_path, form, keeps):

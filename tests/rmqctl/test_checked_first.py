@@ -93,6 +93,7 @@ def test_so_are_a_limit_a_format_and_a_zone(rich, place, call, monkeypatch):
     assert "--tz" in refused(rich, place, call, "--tz", "Nowhere/At/All")
 
 
+@pytest.mark.slow
 def test_a_format_of_the_surroundings_is_checked_as_early(rich, place, monkeypatch):
     monkeypatch.setenv("RMQCTL_OUTPUT", "xml")
     create = Call("topic create -- made")

@@ -352,6 +352,7 @@ def test_plain_reads_back_line_by_line(called, base, call):
                 assert unescaped(cell) == as_text(value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", [call for call in CALLS if is_list(call)], ids=ids)
 def test_markdown_is_one_table(called, call):
     lines = called(call, "-o", "md").raw.decode().split("\n")[:-1]
@@ -496,6 +497,7 @@ def sent(store, topic):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["jsonl", "csv"])
 def test_a_topic_is_copied_through_a_pipe_without_loss(rich, tmp_path, form):
     piped = run("consume", TOPIC, "-e", "-o", form, "-S", rich.root).raw

@@ -29,6 +29,7 @@ def test_a_clock_that_is_out_of_range_is_named(store, monkeypatch, now_ns):
     assert "the clock of this machine shows" in result.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at_ns", [YEAR_2300, -YEAR_2300 // 100])
 def test_files_of_any_time_are_read_and_written(store, at_ns):
     assert run("produce", "t", stdin=b"a\n").code == 0

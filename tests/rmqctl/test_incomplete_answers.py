@@ -82,6 +82,7 @@ def test_a_log_file_that_was_cut_while_writers_know_its_end(ours, line):
     assert result.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", READERS)
 def test_a_record_in_the_middle_that_is_damaged(store, line):
     at = (store / LOG).read_bytes().index(b"\xda\xa3", 500)
@@ -150,6 +151,7 @@ def test_an_index_file_that_was_cut(store, made, tmp_path, length):
     assert run("store", "fsck", "-S", store).code == 0
 
 
+@pytest.mark.slow
 def test_an_index_file_of_eight_gigabytes_is_not_read_through(store):
     (index,) = (store / "index").iterdir()
     with index.open("r+b") as file:

@@ -19,6 +19,7 @@ def groups(store):
     return {row["group"] for row in run("offset", "list", "-o", "json").json()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [
@@ -46,6 +47,7 @@ def test_progress_is_not_given_to_an_unknown_group(billing, tmp_path, monkeypatc
         )
 
 
+@pytest.mark.slow
 def test_a_group_with_settings_alone_is_known(billing):
     run("group", "create", "biling")
     given = ("offset", "reset", "-g", "biling", "-t", "orders", "--to-earliest", "-y")

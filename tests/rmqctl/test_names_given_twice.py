@@ -100,6 +100,7 @@ def test_options_that_name_a_property_twice_are_refused(store):
         parse_properties(["a=1", "b=1", "a=2"])
 
 
+@pytest.mark.slow
 def test_headers_of_offsets_and_plans_are_refused(store, tmp_path):
     run("produce", "t", "--queue", 0, stdin=b"a\n")
     file = tmp_path / "some.csv"

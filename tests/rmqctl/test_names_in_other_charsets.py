@@ -32,6 +32,7 @@ def of_java(store):
     return path
 
 
+@pytest.mark.slow
 def test_other_groups_commit_beside_a_group_of_another_charset(of_java, store):
     assert not (store / "rmqctl" / "offsets.log").exists()
     done = run("consume", "T", "-g", "other", "-c", 1)

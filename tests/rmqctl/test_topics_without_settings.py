@@ -47,6 +47,7 @@ def test_an_import_keeps_queues_that_it_does_not_need(eight, tmp_path):
     assert settings(eight)["t"] == (8, 8)
 
 
+@pytest.mark.slow
 def test_a_load_makes_settings(store):
     run("topic", "create", "rmqctl-bench", "--queues", 2)
     assert run("produce", "rmqctl-bench", "-Q", 1, stdin=b"x\n").code == 0

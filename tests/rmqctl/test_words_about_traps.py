@@ -25,6 +25,7 @@ def test_fewer_delay_levels_are_planned_with_what_they_strand(delayed):
         assert "(2 in level 18)" in result.err
 
 
+@pytest.mark.slow
 def test_stranded_messages_are_shown_with_the_remedy(delayed):
     assert run(*THREE, "--yes").code == 0
     status = run("broker", "status", "-o", "json")
@@ -114,6 +115,7 @@ def test_programs_that_fail_are_seen_in_the_exit_code(store):
     assert run("consume", "t", "-g", "none", *once, "--exec", "true").code == 0
 
 
+@pytest.mark.slow
 def test_progress_beyond_the_end_of_a_topic_that_was_made_anew_is_told(store):
     run("topic", "create", "t", "--queues", 1)
     run("produce", "t", "-q", stdin=b"1\n2\n3\n")

@@ -33,6 +33,7 @@ def options_of(command):
     }
 
 
+@pytest.mark.slow
 def test_every_command_that_is_named_exists_and_has_the_options_that_are_named():
     tables = [OTHERS, *BELOW_NOUNS.values()]
     for command in {one for of in tables for meant in of.values() for one in several(meant)}:
@@ -42,6 +43,7 @@ def test_every_command_that_is_named_exists_and_has_the_options_that_are_named()
             assert not given - options_of(part) - {"-1h"}, command
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noun", BELOW_NOUNS)
 def test_a_word_below_a_noun_names_a_command(noun):
     for word, meant in BELOW_NOUNS[noun].items():
@@ -108,6 +110,7 @@ def test_a_word_of_no_table_is_sought_in_tasks_and_help(words, meant):
     assert not meant or f"did you mean {meant!r}"[:-1] in err.replace('"', "'")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words", ["prune2", "store dfx", "topic usages-of-all", "message quoth", "explains-nothing"]
 )
@@ -115,6 +118,7 @@ def test_a_word_that_is_like_no_command_has_no_hint(words):
     assert "did you mean 'pro" not in run(*words.split()).err
 
 
+@pytest.mark.slow
 def test_a_bare_name_below_a_noun_is_shown_if_it_exists(store):
     run("produce", "orders", "-q", stdin=b"x\n")
     run("consume", "orders", "-g", "shipping", "-e", "-q")
@@ -187,6 +191,7 @@ def test_a_missing_argument_says_where_its_values_are_found(command, store):
     assert f"; {MISSING[command]}" in run(*command.split(), *needed).err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "hint"),
     [

@@ -222,6 +222,7 @@ def addresses(batches: Iterable[pa.RecordBatch]) -> Iterator[int]:
         yield batch.column("body").buffers()[2].address
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("form")
 def test_memory_of_bodies_is_used_again_only_when_no_batch_has_it(tmp_path: Path) -> None:
     made = HandMade(CONFIG)

@@ -103,6 +103,7 @@ def test_a_stream_that_goes_on_writes_what_its_checkpoint_has(root: Path) -> Non
     assert unread(root) == 0
 
 
+@pytest.mark.slow
 def test_a_stream_that_is_killed_in_its_first_batch_begins_again(root: Path) -> None:
     stream = Stream(root, commitGroup="spark", topics="t", maxOffsetsPerTrigger="3")
     stream.trigger()
@@ -192,6 +193,7 @@ def test_a_group_with_live_consumers_is_refused_and_left_alone(
     assert unread(root) == 0
 
 
+@pytest.mark.slow
 def test_a_store_of_a_java_broker_is_refused_by_name_when_the_stream_starts(root: Path) -> None:
     with java_lock(root), pytest.raises(StoreInUseError, match=r"store is in use by a Java broker"):
         Stream(root, commitGroup="spark")

@@ -38,6 +38,7 @@ def _at(row: dict[str, object], offset: int) -> bool:
     return (row["topic"], row["queue_offset"]) == (LIGHT, offset)
 
 
+@pytest.mark.slow
 def test_the_place_that_the_record_names_has_columns_of_its_own() -> None:
     root = golden.store("lmq-4.9")
     rows = read_table("messages", root)

@@ -68,6 +68,7 @@ def test_a_store_that_was_closed_needs_no_look_at_its_queues(tmp_path: Path, nam
         assert facts(looks.look(ref_of(root))) == facts(whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", some(["small-files-4.9", "torn-half-record-4.9"]))
 @pytest.mark.parametrize("kind", DAMAGES)
 @pytest.mark.filterwarnings("ignore::storage.errors.IncompleteStoreWarning")

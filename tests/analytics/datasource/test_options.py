@@ -91,6 +91,7 @@ def test_groups_that_match_nothing_are_refused_with_the_near_name() -> None:
         refused(said, table, groups=wrong)
 
 
+@pytest.mark.slow
 def test_a_topic_of_one_store_is_enough() -> None:
     other = golden.store("small-files-4.9")
     topics = {row["topic"] for row in read_table("messages", other)}
@@ -150,6 +151,7 @@ def test_options_of_tables_are_checked_like_others() -> None:
 # -- paths -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["file:{}", "file://{}", "file://localhost{}", "FILE:{}"])
 def test_file_uris_are_paths(tmp_path: Path, form: str) -> None:
     root = golden.extract("basic-4.9", tmp_path / "with blank")

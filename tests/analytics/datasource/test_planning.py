@@ -78,6 +78,7 @@ def test_a_batch_has_the_same_rows_planned_in_tasks(
     assert rows_or_damage(table, root, maxBytesPerPartition=size) == wanted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("filters", "options"),
     [
@@ -113,6 +114,7 @@ def test_filters_and_bounds_hold_in_tasks(
     assert in_order(read_table(table, world.root, filters=filters, **options)) == in_order(wanted)
 
 
+@pytest.mark.slow
 def test_a_plan_in_tasks_names_no_queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = HandMade(CONFIG)
     for number in range(400):
@@ -234,6 +236,7 @@ def test_a_stream_gives_each_message_once_whatever_changes(
     assert sorted(seen) == [m.commitlog_offset for m in world.readable()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_a_stream_follows_a_writer(
     tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch

@@ -144,6 +144,7 @@ def test_units_whose_file_is_missing_are_counted_without_bytes_and_time(tmp_path
     assert counted(found.minutes) == {**expected, (0, UNKNOWN_MINUTE): (7, 0)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cuts", [(0,), (0, 1, 2_990), (5, 1_500)])
 def test_every_message_may_have_a_tag_of_its_own(tmp_path: Path, cuts: tuple[int, ...]) -> None:
     store = HandMade(CONFIG.with_(mapped_file_size_commit_log=1 << 20))
@@ -158,6 +159,7 @@ def test_every_message_may_have_a_tag_of_its_own(tmp_path: Path, cuts: tuple[int
     assert all(text is not None and hash_of(text) == tag for tag, text in found.texts.items())
 
 
+@pytest.mark.slow
 def test_few_records_are_looked_at(tmp_path: Path) -> None:
     store = HandMade(CONFIG.with_(mapped_file_size_commit_log=1 << 20))
     for number in range(4_000):

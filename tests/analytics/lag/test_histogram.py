@@ -65,6 +65,7 @@ def stored(view, parts):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.feature(46)
 @pytest.mark.parametrize("committed", [0, 5])
 def test_ages_are_counted_as_one_would_by_hand(root, committed, way):

@@ -31,6 +31,7 @@ def groups(seen):
     return found
 
 
+@pytest.mark.slow
 def test_columns_are_a_sequence_of_queues(seen):
     for one in groups(seen):
         queues, plain = one.queues, list(one.queues)

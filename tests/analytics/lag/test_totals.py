@@ -44,6 +44,7 @@ def test_columns_and_single_queues_have_the_same_sums(queues: list[QueueLag]) ->
     assert add_up(queues) == totals._add_up_each(queues)
 
 
+@pytest.mark.slow
 @given(_queues())
 def test_all_is_known_unless_the_lag_of_a_queue_is_not(queues: list[QueueLag]) -> None:
     assert all_known(queues) is all(queue.unread.lag is not None for queue in queues)

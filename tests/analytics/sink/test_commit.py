@@ -111,6 +111,7 @@ def test_the_marker_says_what_was_stored(root):
     assert (value["batch"], value["state"], value["rows"]) == (7, "done", 50)
 
 
+@pytest.mark.slow
 def test_a_snapshot_has_no_markers(root):
     commit(root, "w", 0, [staged(root)])
     assert run("-S", root, "store", "snapshot", "--save", root.parent / "copy").code == 0

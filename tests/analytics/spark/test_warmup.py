@@ -63,6 +63,7 @@ def test_a_cache_that_can_not_be_written_is_named(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_it_has_no_dry_run(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-P", "-m", "rmqctl", "lag", "warmup", "-n"],

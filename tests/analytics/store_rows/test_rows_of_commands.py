@@ -241,6 +241,7 @@ def test_names_that_are_no_utf_8_are_shown_as_in_messages() -> None:
     assert lists.to_pylist() == [["g\ufffd"], []]
 
 
+@pytest.mark.slow
 def test_retries_beside_progress_beyond_their_end_are_null(tmp_path: Path) -> None:
     root = golden.extract("retry-dlq-4.9", tmp_path)
     path = root / "config" / "consumerOffset.json"

@@ -24,6 +24,7 @@ PARTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", PARTS)
 def test_a_child_forked_while_its_parent_loads_a_part_of_a_broker_has_its_own(
     tmp_path: Path, part: str

@@ -57,6 +57,7 @@ def test_expressions_are_refused_where_switched_off_and_parsed_before_that(open_
     on.check_client("c", "g", subscription)
 
 
+@pytest.mark.slow
 def test_expressions_are_taken_in_stores_that_rmqctl_made_and_not_in_others(open_broker, root):
     own = open_broker()
     fill(own, 5)

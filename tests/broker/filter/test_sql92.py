@@ -217,6 +217,7 @@ def test_logic_agrees_with_sqlite(expression, properties):
     assert found == (None if value is None else bool(value))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("word", ["OR", "AND"])
 def test_a_chain_of_thousands_of_conditions_is_read_and_evaluated(word):
     condition = compile_sql92(f" {word} ".join(f"n = {number}" for number in range(5000)))

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 from tests.support.cli import ROOT
 
 PROBE = """
@@ -13,6 +15,7 @@ print(*sys.modules)
 """
 
 
+@pytest.mark.slow
 def test_the_first_message_in_a_new_folder_loads_nothing_that_reads_computes_or_asks(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", PROBE, "-", str(tmp_path / "store")],

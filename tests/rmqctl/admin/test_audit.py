@@ -72,6 +72,7 @@ def test_a_move_without_an_entry_is_in_the_history(changed, ask):
     assert last.note == "no journal entry; since change 2"
 
 
+@pytest.mark.slow
 def test_the_history_is_shown_where_offsets_cannot_be_read(changed, ask, tmp_path):
     copy = copy_store(changed, tmp_path / "copy")
     view, broker = ask(copy)

@@ -105,6 +105,7 @@ def test_a_mark_is_a_value_and_is_noted(store, of_g, handled):
     assert of_g(admin.acknowledge, TAG_3).plan == [], "it is marked"
 
 
+@pytest.mark.slow
 def test_marks_are_removed_one_by_one_or_as_they_were_made(store, of_g, handled):
     of_g(admin.acknowledge, MessageSelection(["1"])).apply(NOTE)
     of_g(admin.acknowledge, ALL).apply(NOTE)
@@ -131,6 +132,7 @@ def test_an_undo_passes_over_what_was_noted_and_never_done(store, of_g, handled)
     assert handled() == []
 
 
+@pytest.mark.slow
 def test_nothing_is_changed_beside_a_java_broker(store, of_g, handled, bodies):
     changes = [of_g(admin.acknowledge, ALL), of_g(admin.redrive, ALL)]
     with java_lock(store):
@@ -188,6 +190,7 @@ def test_limits_leave_messages_out(of_g, bodies):
     assert bodies() == [b"body 1"]
 
 
+@pytest.mark.slow
 def test_a_run_that_stopped_goes_on(store, of_g, bodies):
     def stop():
         if len(bodies()) == 2:

@@ -87,6 +87,7 @@ def test_reserved_blocks_are_apart(full, ask):
     assert found[DiskKind.INDEX] >= 40 + 4 * 40 + 20 * 100
 
 
+@pytest.mark.slow
 def test_the_messages_of_a_deleted_topic_are_kept_on_the_disk(full, ask):
     before = kinds(*ask(full))
     big = next(row.bytes for row in check_sums(*ask(full)) if row.topic == "big")

@@ -120,6 +120,7 @@ def test_what_is_ready_is_skipped_and_what_is_unknown_is_refused(store, of_g, wa
         of_g(admin.make_dead, MessageSelection(["X"]))
 
 
+@pytest.mark.slow
 def test_nothing_is_sent_after_a_delivery_and_beside_a_java_broker(store, of_g, waiting):
     change = of_g(admin.make_dead, ALL)
     with java_lock(store), pytest.raises(StoreInUseError):

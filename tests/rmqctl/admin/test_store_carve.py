@@ -99,6 +99,7 @@ class Hidden:
         message.body = b"hidden"
 
 
+@pytest.mark.slow
 def test_a_mask_hides_values(orders, tmp_path):
     with StoreView.open(orders) as view:
         list(admin.carve(view, tmp_path / "m", topics=["orders"], mask=Hidden()).apply(NOTE).rows)
@@ -106,6 +107,7 @@ def test_a_mask_hides_values(orders, tmp_path):
     assert not any(b"order 3" in data for data in files(tmp_path / "m").values())
 
 
+@pytest.mark.slow
 def test_a_real_brokers_topics_go_over(tmp_path):
     with StoreView.open(golden.store("small-files-4.9")) as view:
         change = admin.carve(view, tmp_path / "s", topics=["GoldenTiny"], config=SMALL_STORE)

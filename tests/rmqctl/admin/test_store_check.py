@@ -151,6 +151,7 @@ def test_findings_are_rows_and_are_given_as_they_come(damaged, made, ask):
     assert (len(limited.findings), limited.errors) == (1, 1)
 
 
+@pytest.mark.slow
 def test_parts_topics_and_a_time_are_chosen(damaged, logs, ask):
     assert admin.check(*ask(damaged), parts=["queue", "config"]).run().ok
     assert not admin.check(*ask(damaged), parts=["log"], jobs=2).run().ok

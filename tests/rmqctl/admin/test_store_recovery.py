@@ -78,6 +78,7 @@ def index_of(root, **options):
         return admin.rebuild_index(view, **options)
 
 
+@pytest.mark.slow
 def test_a_queue_becomes_what_the_broker_wrote(hole):
     before = files(hole)
     labels: list[str] = []
@@ -103,6 +104,7 @@ def test_a_queue_becomes_what_the_broker_wrote(hole):
     assert queues_of(hole).plan == []
 
 
+@pytest.mark.slow
 def test_replaced_files_are_kept(hole):
     path = next((hole / CONSUMEQUEUE / "GoldenSmall" / "0").iterdir())
     whole = path.read_bytes()
@@ -117,6 +119,7 @@ def test_replaced_files_are_kept(hole):
     assert any(path.name == kept.name for kept in change.old_files.rglob("*"))
 
 
+@pytest.mark.slow
 def test_queues_are_chosen(hole):
     assert queues_of(hole, topic="GoldenSmall").plan == []
     assert len(queues_of(hole, topic="GoldenTiny", queue_ids=[0]).plan) == 1
@@ -138,6 +141,7 @@ def test_a_lost_index_comes_back(hole):
     assert index_of(hole).plan == []
 
 
+@pytest.mark.slow
 def test_nothing_is_rebuilt_beside_other_writers(hole):
     change = queues_of(hole)
     before = files(hole, CONSUMEQUEUE)
@@ -192,6 +196,7 @@ def moved(orders):
     return orders
 
 
+@pytest.mark.slow
 def test_lost_progress_is_written_and_can_be_undone(moved, offsets_of):
     before = files(moved)
     change = recovery(moved)
@@ -212,6 +217,7 @@ def test_lost_progress_is_written_and_can_be_undone(moved, offsets_of):
     assert list(again.apply(NOTE).rows) == []
 
 
+@pytest.mark.slow
 def test_progress_that_was_written_since_the_plan_stays(moved, offsets_of):
     change = recovery(moved, overwrite=True)
     with java_lock(moved), pytest.raises(StoreInUseError):

@@ -55,6 +55,7 @@ def test_a_permission_names_what_groups_can_not_read_then(read_in_part):
     assert notes("topic", "alter", "t", "--perm", 4)["perm"] == "sending will be refused"
 
 
+@pytest.mark.slow
 def test_a_group_without_progress_in_a_queue_is_unknown(store):
     run("topic", "create", "t", "--queues", 2)
     run("produce", "t", "--queue", 1, "-q", stdin=b"a\n")
@@ -70,6 +71,7 @@ def test_a_group_that_gets_no_more_messages_names_its_unread_ones(read_in_part):
     )
 
 
+@pytest.mark.slow
 def test_retry_limits_name_the_retries_that_wait(store):
     run("produce", "t", "-q", stdin=b"a\n")
     run("consume", "t", "-g", "g", "-e", "--exec", "false", "--max-reconsume-times", 3, "-q")
@@ -108,6 +110,7 @@ def planned(*words):
     return result.err
 
 
+@pytest.mark.slow
 def test_a_shorter_retention_names_files_messages_and_groups(a_day_old):
     said = planned("fileReservedTime", 1)
     assert "within 24 hours 2 files of the log with 6 messages may be deleted that would" in said
@@ -116,6 +119,7 @@ def test_a_shorter_retention_names_files_messages_and_groups(a_day_old):
     assert "otherwise" not in planned("fileReservedTime", 720)
 
 
+@pytest.mark.slow
 def test_what_all_groups_have_read_is_told_as_such(a_day_old):
     moved("g", 0, 9)
     assert "every group with progress has read them" in planned("fileReservedTime", 1)

@@ -58,6 +58,7 @@ def test_all_at_once_is_one_by_one():
     assert dict(together.parts()[2]) == dict(one_by_one.parts()[2])
 
 
+@pytest.mark.slow
 def test_parts_of_another_process_add_up():
     halves = [Histogram(), Histogram()]
     whole = Histogram()

@@ -1,5 +1,7 @@
 """When sends are due, by a clock of the test's own."""
 
+import pytest
+
 from rmqctl.bench.schedule import Schedule
 
 MS = 1_000_000
@@ -21,6 +23,7 @@ class Clock:
         self.now += round(seconds * 1e9) + (self._late if seconds else 10_000)
 
 
+@pytest.mark.slow
 def test_each_tick_is_due_at_its_own_time_and_late_sleeps_do_not_add_up():
     clock = Clock(late_ns=100_000)
     schedule = Schedule(5 * MS, 5000, clock.read, clock.sleep)

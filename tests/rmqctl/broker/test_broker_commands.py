@@ -54,6 +54,7 @@ def foreign(store):
     return store
 
 
+@pytest.mark.slow
 @pytest.mark.feature(127)
 def test_no_service_runs_in_a_store_at_rest(store):
     send_later(b"one\ntwo\n")

@@ -86,6 +86,7 @@ def test_what_can_not_be_asked(store: Path) -> None:
     assert "may be deleted" in gone.err
 
 
+@pytest.mark.slow
 @pytest.mark.feature(54)
 @pytest.mark.parametrize("seen", [True, False])
 def test_rates_of_a_report_are_those_of_then(store: Path, seen: bool) -> None:

@@ -37,6 +37,7 @@ def content(store):
     return {path: path.read_bytes() for path in files if path.exists()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", CHANGES)
 def test_a_java_broker_keeps_every_change_away(made, command):
     before = content(made)
@@ -47,6 +48,7 @@ def test_a_java_broker_keeps_every_change_away(made, command):
     assert content(made) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [name for name in CHANGES if not name.endswith("create")])
 def test_a_plan_can_be_looked_at_beside_it(made, command):
     with java_lock(made):
@@ -88,6 +90,7 @@ def test_a_topic_that_was_changed_meanwhile_is_neither_changed_nor_deleted(made,
     assert run("offset", "list", "-o", "json", "--where", "topic = t").json()
 
 
+@pytest.mark.slow
 def test_a_group_that_was_changed_meanwhile_is_neither_changed_nor_deleted(made, broker):
     changes = [
         groups.alter(broker.view, ["g"], {"consume_enable": False}),

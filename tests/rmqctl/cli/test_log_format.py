@@ -44,6 +44,7 @@ def test_an_error_has_its_exit_code_and_what_it_is_about(store):
     assert error["message"].startswith("topic nowhere does not exist")
 
 
+@pytest.mark.slow
 def test_the_form_is_a_setting_like_others(store, own_home):
     place = own_home / "rmqctl"
     place.mkdir()

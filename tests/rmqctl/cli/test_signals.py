@@ -98,6 +98,7 @@ def test_exit_codes_of_programs_count_where_the_caller_ignores_ends_of_children(
     assert run("dlq", "list", "-o", "json", "--columns", "unhandled").json() == [{"unhandled": 1}]
 
 
+@pytest.mark.slow
 def test_a_second_ctrl_c_ends_at_once():
     with waiting(on_close="print('closing', flush=True); threading.Event().wait(60)") as process:
         process.send_signal(signal.SIGINT)
@@ -114,6 +115,7 @@ def test_a_time_limit_closes_and_says_so():
     assert process.returncode == exit_codes.TIMED_OUT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("args", [["--help"], ["version", "-o", "json"]])
 def test_a_reader_that_goes_away_is_silence_and_141(args, unbuffered):
@@ -127,6 +129,7 @@ def test_a_reader_that_goes_away_is_silence_and_141(args, unbuffered):
     assert result.err == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_full_disk_under_stdout_is_one_sentence(unbuffered):
     with Path("/dev/full").open("wb") as full:

@@ -187,6 +187,7 @@ def test_two_stores_are_refused(named, command):
     assert result.code == (3 if command == "lag check" else 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", ["context", "config"])
 def test_two_contexts_or_files_are_refused(stores, option):
     result = run(f"--{option}", "a", "topic", "delete", "t", f"--{option}", "b", "-n")

@@ -176,6 +176,7 @@ def test_what_choices_there_are_is_what_the_commands_take():
             assert set(pair.split(",")) <= set(single)
 
 
+@pytest.mark.slow
 def test_options_of_mqadmin_come_after_its_commands():
     offered = dict(possibilities(["mqadmin", "topicStatus", "-"]))
     assert {"-t", "--topic", "-n", "--namesrvAddr", "-S", "--store"} <= set(offered)
@@ -221,6 +222,7 @@ def test_at_most_500_items(store, monkeypatch):
     assert len(values("completion", "t59")) == 11
 
 
+@pytest.mark.slow
 def test_an_answer_is_a_line_each_and_never_an_error():
     with start("-o", "cs", env={"_RMQCTL_COMPLETE": "1"}) as process:
         out, err = process.communicate()

@@ -163,6 +163,7 @@ def test_a_link_to_the_file_stays_one_with_its_permissions(file, tmp_path):
     assert real.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.slow
 @pytest.mark.feature(141)
 def test_a_context_takes_the_commands_to_its_store(store, monkeypatch):
     run("produce", "t", "-q", stdin=b"x\n")

@@ -64,6 +64,7 @@ def test_the_notice_says_which_way_a_text_went(stocked, tmp_path, env, to_file):
         assert console.ended() == 0
 
 
+@pytest.mark.slow
 def test_a_file_inside_the_store_is_not_written(stocked, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(stocked / "rmqctl"))
     monkeypatch.setenv("RMQCTL_CONSOLE_COPY", "file")
@@ -88,6 +89,7 @@ def test_a_malformed_setting_is_said(stocked, monkeypatch):
     drive(stocked, steps, "topics", size=(120, 24))
 
 
+@pytest.mark.slow
 def test_a_command_has_the_zone_that_the_console_was_given(stocked, monkeypatch):
     copied: list[str] = []
 

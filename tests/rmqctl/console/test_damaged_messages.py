@@ -88,6 +88,7 @@ def test_a_list_has_what_can_be_read_and_says_what_is_left_out(odd):
     drive(odd, steps, "messages", "odd", "0", size=(140, 40))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(BODIES)))
 def test_one_message_is_shown_in_each_form_or_a_sentence_says_why_not(odd, number):
     async def steps(console):
@@ -149,6 +150,7 @@ def test_one_dead_letter_that_cannot_be_unpacked(odd, words):
     drive(odd, steps, *words, f"ID{WRONG[0]:030}", size=(140, 40))
 
 
+@pytest.mark.slow
 def test_new_messages_of_every_kind(odd):
     async def steps(console):
         await following(console)

@@ -171,6 +171,7 @@ def test_columns_are_chosen_and_ordered_by_key(stocked):
     drive(stocked, steps, "groups")
 
 
+@pytest.mark.slow
 def test_what_is_drawn_has_no_columns(stocked):
     async def steps(console):
         await console.read()

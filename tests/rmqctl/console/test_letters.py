@@ -62,6 +62,7 @@ def test_any_reason_can_be_asked_for(text):
     assert not test(row(None))
 
 
+@pytest.mark.slow
 def test_marks_stay_while_letters_are_looked_at_and_counted_otherwise(rich):
     async def steps(console):
         await complete(console)

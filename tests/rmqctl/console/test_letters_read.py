@@ -19,6 +19,7 @@ def rich(tmp_path_factory):
     return make_rich_store(tmp_path_factory.mktemp("rich") / "s", now_ms() - 600_000).root
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("look", [LETTERS, REASONS])
 def test_letters_are_not_read_again_while_none_moves(rich, look):
     place = Place("dlq", (GROUP,))

@@ -9,6 +9,7 @@ from tests.support.console import drive
 __all__ = ["stocked"]
 
 
+@pytest.mark.slow
 def test_twice_as_many_of_a_count_that_is_no_number_is_refused(stocked):
     async def steps(console):
         await console.until("'abc' is not a number of messages")
@@ -32,6 +33,7 @@ def test_the_palette_says_that_the_setting_for_changes_is_malformed(stocked, mon
     drive(stocked, steps, "audit", size=(160, 40))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("place", "sentence"),
     [

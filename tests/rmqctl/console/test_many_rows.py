@@ -82,6 +82,7 @@ def test_rows_that_were_arranged_before_and_filters_that_narrow_change_nothing(s
         assert quick.total == plain.total == len(rows)
 
 
+@pytest.mark.slow
 def test_the_sum_of_trends_is_that_of_their_rows(store):
     memory: dict[str, Any] = {}
     with EmbeddedBroker.open(store) as broker:

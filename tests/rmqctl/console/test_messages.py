@@ -37,6 +37,7 @@ def same_rows(store, pane):
     assert [{name: row[name] for name in columns} for row in rows] == printed, pane.command()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words", [("orders",), ("orders", "1"), ("orders", "0", "5"), ("orders", "*", "3", "10")]
 )

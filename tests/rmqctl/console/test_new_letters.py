@@ -48,6 +48,7 @@ def test_a_newest_letter_that_cannot_be_read_is_unknown(with_letters, tmp_path):
     assert counted(store, now_ms()) == {"billing": None}
 
 
+@pytest.mark.slow
 def test_the_overview_says_how_many_came(with_letters):
     async def steps(console):
         await console.read()

@@ -87,6 +87,7 @@ async def written(console):
     return console.app.notice
 
 
+@pytest.mark.slow
 def test_the_picture_is_what_is_shown(stocked, tmp_path):
     async def steps(console):
         await console.read()

@@ -209,6 +209,7 @@ def test_bad_input_is_one_sentence(one_queue, args, code, reason):
     assert result.err.count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.feature(20, 22)
 def test_templates_delimiters_and_body_forms(store):
     run("produce", "t", "-Q", 0, "-k", "k", "--tag", "x", "-D", r"\0", stdin=b'{"a": 1}\0\xff')
@@ -221,6 +222,7 @@ def test_templates_delimiters_and_body_forms(store):
     assert run("consume", "t", "-e", "--body", "none").raw == b""
 
 
+@pytest.mark.slow
 @pytest.mark.feature(21)
 def test_rows_have_the_fields_of_the_contract(store):
     run("produce", "t", "-Q", 0, "-k", "a", "-k", "b", "-D", r"\0", stdin=b"text\0\xff")
@@ -302,6 +304,7 @@ def test_queues_that_the_settings_do_not_have_read_are_told_of(ten, options, cou
     )
 
 
+@pytest.mark.slow
 def test_queues_that_are_named_are_not_told_of_unless_they_are_not_read(ten):
     first = lines("-e", "--queue", "0")
     assert run("topic", "alter", "t", "--read-queues", 4, "--yes").code == 0
@@ -324,6 +327,7 @@ def test_a_reader_that_has_enough_ends_it_in_silence(store):
     assert process.returncode == 141
 
 
+@pytest.mark.slow
 @pytest.mark.feature(12, 109, 126)
 def test_reading_changes_no_file(one_queue):
     def state():

@@ -114,6 +114,7 @@ class TestProgress:
         assert consume("-e") == ["m10"]
         assert consume("-e", group="other")[0] == "m0"
 
+    @pytest.mark.slow
     @pytest.mark.feature(13)
     @pytest.mark.parametrize("options", [[], ["--orderly"], ["--threads", 3, "--orderly"]])
     def test_count_commits_exactly_what_was_printed(self, ten, options):
@@ -122,6 +123,7 @@ class TestProgress:
         assert sum(committed(ten).values()) == 3
         assert sorted(printed + consume("-e")) == bodies(0, 10)
 
+    @pytest.mark.slow
     @pytest.mark.feature(18)
     def test_an_end_is_where_the_queue_ended_at_the_start(self, one_queue):
         """Messages that come while it reads are not read, though they are in the same pull."""
@@ -131,14 +133,17 @@ class TestProgress:
         assert committed(one_queue) == {0: 7}
         assert consume("-e") == bodies(7, 10)
 
+    @pytest.mark.slow
     def test_the_end_of_some_is_not_the_end_of_others(self, ten):
         assert sorted(consume("--offset", ":1")) == bodies(0, 5)
         assert committed(ten) == dict.fromkeys(range(5), 1)
 
+    @pytest.mark.slow
     def test_what_a_filter_passes_is_committed_too(self, ten):
         assert consume("-e", "--body", "m7") == ["m7"]
         assert consume("-e") == []
 
+    @pytest.mark.slow
     def test_what_its_tag_leaves_out_at_the_end_is_passed(self, one_queue):
         send("wanted", options=["--tag", "x"])
         send("m10", "m11")
@@ -153,6 +158,7 @@ class TestProgress:
         assert len(consume("-e", "--no-commit", "--offset", "start")) == 10
         assert len(consume("-e")) == 6
 
+    @pytest.mark.slow
     def test_a_group_is_placed_only_where_it_has_no_progress(self, one_queue):
         assert consume("--offset", "4", "-e") == bodies(4, 10)
         result = run("consume", "t", "-g", "g", "--offset", "0", "-e")
@@ -173,6 +179,7 @@ class TestProgress:
         assert sorted(consume("-Q", "1,3", "-e")) == sorted(there)
         assert committed(ten) == {1: 2, 3: 2}
 
+    @pytest.mark.slow
     def test_a_body_that_can_not_be_inflated_is_a_failure_of_its_message(self, one_queue):
         with EmbeddedBroker.open(one_queue) as broker:
             from broker.api.send import SendOptions
@@ -220,6 +227,7 @@ class TestRefused:
         assert (result.code, result.err.count("\n")) == (2, 1)
         assert f"{option[0]} needs --group" in result.err
 
+    @pytest.mark.slow
     def test_a_group_that_is_disabled(self, one_queue):
         with EmbeddedBroker.open(one_queue) as broker:
             broker.update_group(SubscriptionGroupConfig("g", consume_enable=False))
@@ -386,6 +394,7 @@ class TestRanges:
         assert (result.code, result.lines) == (0, [])
         assert "no message of t lies in the range" in result.err
 
+    @pytest.mark.slow
     def test_an_end_that_the_group_has_reached_is_told(self, one_queue):
         assert consume("-e") == bodies(0, 10)
         result = run("consume", "t", "-g", "g", "--to", "+1h", "-e")
@@ -398,6 +407,7 @@ class TestRanges:
         assert (result.code, result.lines) == (0, [])
         assert "queue 0 of t ends at 10: offset 99 does not exist yet" in result.err
 
+    @pytest.mark.slow
     def test_offsets_that_are_deleted_are_told(self, tmp_path):
         with aged_broker(tmp_path / "s", ManualClock()) as broker:
             least = broker.min_offset("T", 0)

@@ -194,6 +194,7 @@ class TestCountOfAGroup:
         assert (tmp_path / "got").read_text().split() == ["7", "17", "27"]
         assert committed(hundred) == {0: 28}
 
+    @pytest.mark.slow
     def test_a_body_that_can_not_be_read_is_a_failure_of_its_message(self, hundred):
         with EmbeddedBroker.open(hundred) as broker:
             broker.send(Message("t", b"no zlib"), 0, SendOptions(sys_flag=1))
@@ -206,6 +207,7 @@ class TestCountOfAGroup:
 class TestLimitAndCount:
     """Without a group ``-c`` and ``--limit`` are the same."""
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("limit", ["-c", "--limit"])
     @pytest.mark.parametrize("group", [[], ["-g", "g", "--no-commit"]])
     def test_both_count_the_rows_that_are_shown(self, hundred, limit, group):
@@ -298,6 +300,7 @@ class TestRefused:
         assert reason in result.err
         assert result.err.count("\n") == 1
 
+    @pytest.mark.slow
     def test_what_is_looked_for_goes_with_every_way_of_printing(self, hundred):
         assert consume("-e", "--body", "42", "-f", r"<%s>\n") == ["<42>"]
         assert consume("-c", 1, "--body", "text", "-f", r"<%s>\n") == ["<0>"]
@@ -307,6 +310,7 @@ class TestRefused:
         ]
 
 
+@pytest.mark.slow
 def test_an_offset_id_is_found_in_either_spelling(hundred):
     (row,) = run("consume", "t", "-c", 1, "--offset", 42, "-o", "json").json()
     for found in (row["msg_id"], row["offset_msg_id"]):

@@ -42,6 +42,7 @@ def test_messages_of_two_topics_come_in_the_order_of_the_log(two, options, expec
     assert result.lines == [f"m{i}" for i in expected]
 
 
+@pytest.mark.slow
 def test_many_bodies_are_merged_too(store):
     """More than 2000 bodies are read by columns."""
     for part in range(4):
@@ -82,6 +83,7 @@ def test_a_member_of_a_group_reads_one_topic(two):
     assert run("consume", "a", "a", "-g", "g", "-e").code == 0
 
 
+@pytest.mark.slow
 def test_queues_are_those_of_each_topic(two):
     numbers = [
         row["queue_id"] for row in run("consume", "a", "b", "-e", "-Q", 0, "-o", "json").json()
@@ -91,6 +93,7 @@ def test_queues_are_those_of_each_topic(two):
     assert "topic b has no queue 2" in run("consume", "a", "b", "-Q", 2, "-e").err
 
 
+@pytest.mark.slow
 def test_an_unknown_topic_among_several_is_named(two):
     result = run("consume", "a", "nope", "-e")
     assert result.code == 3

@@ -50,6 +50,7 @@ def test_the_queue_itself_stays_as_it_is(dead):
     assert run("consume", "%DLQ%g", "-e", "-o", "json").out == before
 
 
+@pytest.mark.slow
 def test_filters_and_age_choose(dead):
     ack("--tag", "T3")
     assert handled() == [3]

@@ -71,6 +71,7 @@ def test_without_reasons_the_shape_is_the_form_of_the_body(store):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.feature(97)
 def test_other_groups(dead):
     assert groups("--by", "tag") == {"A": 4, "B": 1}
@@ -85,6 +86,7 @@ def test_other_groups(dead):
     assert run("dlq", "groups", "g", "--by", "colour").code == 2
 
 
+@pytest.mark.slow
 @pytest.mark.feature(96)
 def test_one_dead_letter_in_full(dead):
     dead_letter = dead[1]
@@ -112,6 +114,7 @@ def test_one_dead_letter_in_full(dead):
     assert run("dlq", "show", "g", "7F" * 16).code == 3
 
 
+@pytest.mark.slow
 def test_the_life_goes_on_when_it_was_redriven(dead):
     (receipt,) = run("dlq", "redrive", "g", "1", "--execute", "-y", "-o", "json").json()
     life = run("dlq", "show", "g", "1", "-o", "json").json()["life"]
@@ -121,6 +124,7 @@ def test_the_life_goes_on_when_it_was_redriven(dead):
     assert shown[-1].split()[2] == "REDRIVEN"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["retry-dlq-4.9", "retry-dlq-5.3"])
 def test_dead_letters_of_real_brokers_have_no_reason_but_all_the_rest(name):
     store = golden.store(name)
@@ -146,6 +150,7 @@ def test_a_topic_of_an_impossible_group_is_listed_like_any_other(dead, store):
     assert [(row["group"], row["depth"]) for row in rows] == [("g", 5), ("no group", 0)]
 
 
+@pytest.mark.slow
 @pytest.mark.feature(99)
 def test_an_export_is_sent_again_without_loss(dead):
     lines = run("dlq", "export", "g", "-o", "jsonl").lines

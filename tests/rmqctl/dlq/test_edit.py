@@ -107,6 +107,7 @@ def test_what_is_no_message_is_refused(text, wrong):
         content_of(text, None)
 
 
+@pytest.mark.slow
 @pytest.mark.feature(91)
 def test_a_message_is_changed_in_the_editor(dead, editor):
     editor.does("sed -i 's/12/13/; s/red/blue/' \"$1\"")
@@ -175,6 +176,7 @@ def test_an_edit_is_part_of_the_run_that_is_resumed():
         assert rewriting_from(entry) == rewriting
 
 
+@pytest.mark.slow
 def test_properties_are_set_and_taken_away(dead):
     options = ("--set-property", "color=", "--set-property", "why=a=b", "--set-property", "TAGS=B")
     plan = run("dlq", "redrive", "g", "0", *options, "-o", "json").json()
@@ -188,6 +190,7 @@ def test_properties_are_set_and_taken_away(dead):
     assert run("dlq", "redrive", "g", "0", "--set-property", "x").code == 2
 
 
+@pytest.mark.slow
 def test_a_body_is_set_from_a_file(dead, tmp_path):
     path = tmp_path / "body"
     path.write_bytes(b"\x00new" * 2000)
@@ -214,6 +217,7 @@ def test_a_body_that_is_too_large_is_not_sent_however_well_it_is_packed(dead, tm
         )
 
 
+@pytest.mark.slow
 def test_a_program_makes_the_new_body(dead):
     run("dlq", "redrive", "g", "0", "--pipe", "sed s/12/14/", *DO)
     assert redriven()[0]["body"] == '{"sum": 14}'

@@ -94,6 +94,7 @@ def test_filters_choose_among_dead_letters():
     assert [row["queue_offset"] for row in keyed] == [4]
 
 
+@pytest.mark.slow
 def test_a_group_without_dead_letters_has_none_and_an_unknown_one_is_not_found():
     store = golden.store("retry-dlq-4.9")
     for command in (("browse",), ("groups",), ("export",), ("redrive", "--all"), ("ack", "--all")):

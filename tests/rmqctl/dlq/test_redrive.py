@@ -40,6 +40,7 @@ def unhandled(group="g"):
     return [row["queue_offset"] for row in run("dlq", "browse", group, "-o", "json", "-q").json()]
 
 
+@pytest.mark.slow
 @pytest.mark.feature(87)
 def test_one_goes_back_to_where_it_was_read_from(dead, store):
     dead_letter = dead[1]
@@ -89,6 +90,7 @@ def test_as_a_retry_it_is_the_same_message_for_this_group_alone(dead):
     assert redriven("t") == []
 
 
+@pytest.mark.slow
 @pytest.mark.feature(90)
 def test_another_topic_must_exist(dead):
     missing = run("dlq", "redrive", "g", "--all", "--target", "elsewhere", *DO)
@@ -127,6 +129,7 @@ def test_nothing_is_sent_unasked(dead):
     assert redriven("t") == []
 
 
+@pytest.mark.slow
 def test_what_was_handled_is_sent_again_only_if_it_is_named(dead):
     run("dlq", "redrive", "g", "--all", *DO)
     done = run("dlq", "redrive", "g", "--all", *DO)
@@ -240,6 +243,7 @@ def test_an_entry_in_the_journal_says_who_did_it_and_why(dead, store):
     assert (entry["new"]["target"], entry["new"]["messages"]) == ("retry", 1)
 
 
+@pytest.mark.slow
 def test_beside_a_java_broker_nothing_is_sent_but_the_plan_is_shown(dead, store):
     with java_lock(store):
         assert run("dlq", "redrive", "g", "--all", "-n").code == 0

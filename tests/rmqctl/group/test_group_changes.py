@@ -230,11 +230,13 @@ def test_everything_goes_if_that_is_wanted(used):
     assert "@g" not in (used / "config/consumerOffset.json").read_text()
 
 
+@pytest.mark.slow
 def test_a_group_that_comes_back_begins_anew(used):
     run("group", "delete", "g", "--remove-offsets", "--confirm", "g", "-y")
     assert run("consume", "t", "-g", "g", "-e").lines == ["x", "y"]
 
 
+@pytest.mark.slow
 def test_offsets_that_a_killed_process_had_in_memory_can_be_brought_back(used):
     before = run("offset", "list", "-o", "json", "--where", "topic = t").json()
     (used / "rmqctl/members").mkdir(exist_ok=True)
@@ -247,6 +249,7 @@ def test_offsets_that_a_killed_process_had_in_memory_can_be_brought_back(used):
     assert old["t", 0] == 2
 
 
+@pytest.mark.slow
 def test_offsets_are_not_forgotten_beside_a_java_broker_that_starts_meanwhile(used):
     before = (used / "config/consumerOffset.json").read_bytes()
     run("group", "delete", "g", "--confirm", "g", "-y")
@@ -258,6 +261,7 @@ def test_offsets_are_not_forgotten_beside_a_java_broker_that_starts_meanwhile(us
     assert (used / "config/consumerOffset.json").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_dry_run_deletes_nothing(used):
     before = (used / "config/subscriptionGroup.json").read_bytes()
     result = run("group", "delete", "g", "--remove-offsets", "-n", "-o", "json")

@@ -140,6 +140,7 @@ def test_looking_leaves_nothing_behind(topic):
         assert members() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command", ["group describe", "group why", "group clients", "dlq browse", "retry browse"]
 )
@@ -168,6 +169,7 @@ def restored(tmp_path, monkeypatch):
     return group
 
 
+@pytest.mark.slow
 def test_retries_beside_progress_beyond_their_end_are_unknown(restored):
     assert row_of(restored)["retry"] is None
     assert run("group", "describe", restored, "-o", "json").json()["retry"] is None

@@ -79,6 +79,7 @@ def test_on_a_java_brokers_disk_members_are_unknown():
     assert "a Java broker keeps its members in memory" in json.dumps(found["facts"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("args", "code", "words"),
     [
@@ -94,6 +95,7 @@ def test_one_known_group_is_named(orders, args, code, words):
     assert words in result.err
 
 
+@pytest.mark.slow
 def test_a_group_by_itself_has_the_state_of_its_worst_queue(orders):
     run("consume", "orders", "-g", "billing", "-c", 1, "-q")
     rows = run("lag", "show", "billing", "--by", "queue", "-o", "json").json()

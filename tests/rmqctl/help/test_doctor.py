@@ -34,6 +34,7 @@ def test_a_sound_place_has_no_error_and_no_warning(store):
     assert "numpy" in found["libraries"]["found"]
 
 
+@pytest.mark.slow
 def test_people_get_a_line_each_with_the_advice_below(own_home):
     result = run("doctor")
     assert result.code == 0
@@ -42,6 +43,7 @@ def test_people_get_a_line_each_with_the_advice_below(own_home):
     assert run("doctor", "--where", "check = python").lines[0] == "check\tstatus\tfound\tadvice"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [("doctor",), ("cheat",), ("cheat", "reset")], ids=" ".join)
 def test_options_of_rows_have_their_effect(store, command):
     head, *rest = run(*command, "--limit", "1").lines

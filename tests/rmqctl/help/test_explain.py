@@ -38,6 +38,7 @@ def test_every_exit_code_is_found_by_number_and_by_name():
                 assert "exit code" in {term.kind for term in find(question)}, question
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("question", "kind"),
     [

@@ -27,10 +27,12 @@ def check():
     return module
 
 
+@pytest.mark.slow
 def test_the_pages_in_docs_man_are_what_the_program_makes(capsys):
     assert check().main() == 0, capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_every_noun_and_every_command_has_a_page():
     expected = {"rmqctl"}
     for name, entry in TREE.items():

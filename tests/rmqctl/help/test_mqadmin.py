@@ -188,6 +188,7 @@ def test_help_shows_options_and_the_new_form():
         }
 
 
+@pytest.mark.slow
 def test_samples_are_lines_that_the_program_takes():
     for name in OFFLINE:
         for line in sample(name).split("; "):

@@ -22,6 +22,7 @@ def test_json_names_the_version_the_compiled_parts_and_the_formats():
     assert found["python"] == platform.python_version()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pure", ["1", "0"])
 def test_compiled_parts_are_those_in_use(pure):
     done = subprocess.run(

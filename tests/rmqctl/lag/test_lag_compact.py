@@ -55,6 +55,7 @@ def test_days_are_joined_alone(history: Path) -> None:
     assert set(done.lines[1:]) == {"4,2"}
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_read_stays_and_the_row_says_so(history: Path) -> None:
     (path,) = (history / "tags").rglob(f"part-{OLD}@a.parquet")
     path.write_bytes(b"PAR1")

@@ -44,6 +44,7 @@ LIMITS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limits", LIMITS)
 def test_a_queue_without_progress_is_unknown_to_every_limit(grown, limits):
     result = run("lag", "check", "g", *limits)
@@ -76,12 +77,14 @@ def test_a_warning_of_what_is_known_does_not_hide_what_is_not():
     assert check([row(lag=500), partly], limits, 0).verdict is Verdict.CRITICAL
 
 
+@pytest.mark.slow
 def test_a_limit_of_dead_letters_does_not_ask_for_the_lag(grown):
     result = run("lag", "check", "g", "--crit-dlq", 5)
     assert result.code == 0
     assert "at least 0 messages unread (g: partly unknown)" in result.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["lag_messages", "lag_bytes", "oldest_unread_age_seconds"])
 def test_a_gauge_that_is_not_known_is_absent(grown, name):
     lines = run("lag", "check", "-o", "prometheus").lines
@@ -89,16 +92,19 @@ def test_a_gauge_that_is_not_known_is_absent(grown, name):
     assert 'rmqctl_group_unknown_queues{group="g",topic="t"} 1' in lines
 
 
+@pytest.mark.slow
 def test_performance_data_says_that_it_is_not_known(grown):
     assert "'g@t lag'=U;" in run("lag", "check", "g", "--crit-lag", 5).lines[0]
 
 
+@pytest.mark.slow
 def test_the_reasons_are_in_the_json(grown):
     (group,) = run("lag", "check", "-o", "json", "--crit-lag", 5).json()["groups"]
     assert (group["lag"], group["verdict"]) == (None, "UNKNOWN")
     assert group["unknown"] == ["no progress in queue 1 (100 messages there)"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [
@@ -117,6 +123,7 @@ def test_nothing_shows_0_where_messages_may_be_unread(grown, command):
     assert "no progress in" in result.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [("histogram", "g"), ("risk", "g")], ids=" ".join)
 def test_what_a_backlog_leaves_out_is_told(grown, command):
     assert "no progress in queue 1 (100 messages there)" in run("lag", *command).err
@@ -241,6 +248,7 @@ def test_numbers_from_a_bak_are_not_drained(ahead):
     assert "these offsets are from its .bak" in result.err
 
 
+@pytest.mark.slow
 def test_messages_in_a_queue_without_progress_are_waited_for(grown):
     result = run(*UNTIL_DRAINED, "g", "--timeout", "400ms")
     assert result.code == 124
@@ -290,6 +298,7 @@ def test_a_risk_that_is_unknown_is_a_row_and_no_comfort(grown):
     assert NOTHING_LOST not in result.err
 
 
+@pytest.mark.slow
 def test_a_risk_that_a_filter_hides_is_no_comfort(grown):
     assert NOTHING_LOST not in run("lag", "risk", "g", "--where", "lost = 1").err
     assert NOTHING_LOST not in run("lag", "risk", "g", "--limit", "0").err
@@ -308,6 +317,7 @@ def with_all_read(root):
     (root / "config" / "consumerOffset.json").write_text(json.dumps(table))
 
 
+@pytest.mark.slow
 def test_a_risk_by_numbers_from_a_bak_is_unknown(ahead):
     with_all_read(ahead)
     known = run("lag", "risk", "-o", "json")
@@ -370,6 +380,7 @@ def test_a_record_warns_of_what_is_unknown(grown, tmp_path):
     assert again.err.count("no progress in queue 1 (100 messages there)") == 1
 
 
+@pytest.mark.slow
 def test_a_record_of_numbers_from_a_bak_is_not_compared_with(ahead, tmp_path):
     with_all_read(ahead)
     file = tmp_path / "lag.jsonl"

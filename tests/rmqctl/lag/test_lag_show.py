@@ -127,6 +127,7 @@ def test_help_lists_the_fields_of_the_rows_that_are_asked_for(store, args, field
     assert run("lag", args[0], "-o", "help", *args[1:]).out == result.out
 
 
+@pytest.mark.slow
 @pytest.mark.feature(42, 48, 58)
 def test_a_group_that_has_begun_some_queues_only_says_how_many_are_unknown(store):
     run("produce", "t", "--queue", 0, stdin=b"a\nb\nc\n")
@@ -140,6 +141,7 @@ def test_a_group_that_has_begun_some_queues_only_says_how_many_are_unknown(store
     assert [row["status"] for row in by_queue] == ["OK", "UNKNOWN", "OK", "OK"]
 
 
+@pytest.mark.slow
 @pytest.mark.feature(42)
 def test_topics_sum_up_their_groups(store):
     run("produce", "t", "--queue", 0, stdin=b"a\nb\nc\n")

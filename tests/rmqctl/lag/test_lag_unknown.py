@@ -30,6 +30,7 @@ def test_an_offset_below_zero_is_no_progress_in_any_command(tmp_path):
     assert "deleted" not in reported.err
 
 
+@pytest.mark.slow
 def test_an_unknown_rate_is_unknown_by_topic_too(tmp_path):
     root = with_progress(tmp_path, "basic-4.9", {"GoldenEight@allahead": {"0": 100, "1": 100}})
     options = ["-t", "GoldenEight", "-S", root, "-o", "json", "--columns", "lag,rate_out"]

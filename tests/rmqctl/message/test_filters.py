@@ -29,6 +29,7 @@ def found(*options):
     return [int(line) for line in result.lines]
 
 
+@pytest.mark.slow
 @pytest.mark.feature(29, 31, 32, 33, 34)
 @pytest.mark.parametrize(
     ("options", "expected"),
@@ -71,6 +72,7 @@ def test_filters(orders, options, expected):
     assert found(*options) == expected
 
 
+@pytest.mark.slow
 def test_a_filter_by_id_takes_both_kinds(orders):
     rows = [json.loads(line) for line in run("consume", "t", "-e", "-o", "jsonl").lines]
     ids = ["--id", rows[1]["msg_id"], "--id", rows[3]["offset_msg_id"]]

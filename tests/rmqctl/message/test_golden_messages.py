@@ -150,6 +150,7 @@ def test_query_by_tag(name):
             ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "based_on", "by_index"),
     [("basic-4.9", "basic-4.9", 0), ("torn-no-index-4.9", "unclean-4.9", 1)],
@@ -184,6 +185,7 @@ def test_an_index_that_says_it_covers_too_much_is_not_believed(tmp_path):
         assert json.loads(result.lines[0])["commitlog_offset"] == row["commitLogOffset"]
 
 
+@pytest.mark.slow
 @pytest.mark.feature(29, 35)
 def test_a_key_of_more_than_64_messages_is_found_in_all_of_them(store):
     lines = b"\n".join(b"%d" % number for number in range(300))
@@ -200,6 +202,7 @@ def test_keys_with_one_hash_are_told_apart(store):
     assert [json.loads(line)["body"] for line in result.lines] == ["2"]
 
 
+@pytest.mark.slow
 def test_filters_hold_together_with_the_key(store):
     run("produce", "t", "-k", "k", "--tag", "a", "-Q", 0, stdin=b"1\n2\n")
     run("produce", "t", "-k", "k", "--tag", "b", "-Q", 1, stdin=b"3\n")

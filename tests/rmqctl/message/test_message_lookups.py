@@ -105,6 +105,7 @@ def test_a_trace_is_told_line_by_line(store):
     assert rows("trace", ID, "--trace-topic", TRACE_TOPIC) == told
 
 
+@pytest.mark.slow
 @pytest.mark.feature(37)
 def test_a_message_is_followed_from_its_sender_to_its_consumer(store):
     config = ProducerConfig(enable_msg_trace=True)

@@ -31,6 +31,7 @@ def golden_rows(name: str) -> list[dict[str, Any]]:
     return [row for row in rows.values() if row["topic"] not in INNER]
 
 
+@pytest.mark.slow
 @pytest.mark.feature(36)
 @pytest.mark.parametrize("name", ["basic-4.9", "basic-5.3", "retry-dlq-4.9", "cqext-4.9"])
 def test_golden_messages_are_counted_by_everything(name):
@@ -79,6 +80,7 @@ def test_spans_begin_where_the_zones_clock_says(zone, by):
     assert [row["start_timestamp"] for row in shown] == sorted(expected)
 
 
+@pytest.mark.slow
 def test_filters_choose_what_is_counted(store):
     run("produce", "t", "--tag", "a", stdin=b"1\n2\n")
     run("produce", "t", "--tag", "b", stdin=b"3\n")

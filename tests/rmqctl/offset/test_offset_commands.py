@@ -75,6 +75,7 @@ def test_messages_deleted_before_they_were_read_are_told_and_counted():
         assert row["note"] == f"{row['min_offset'] - row['committed_offset']} deleted unread"
 
 
+@pytest.mark.slow
 def test_states_follow_a_consumer(store):
     run("produce", "t", "--queue", 0, stdin=b"a\nb\nc\n")
     run("consume", "t", "-g", "g", "-e", "-c", 2, "-Q", 0)

@@ -58,6 +58,7 @@ def test_plain_output_has_the_short_fields(half_read):
     assert "lag_bytes" not in result.lines[0]
 
 
+@pytest.mark.slow
 def test_ages_are_counted_from_the_start_of_the_call(half_read):
     (row, *others) = inspected("g", "-t", "t")
     messages = [json.loads(line) for line in run("consume", "t", "-e", "-o", "jsonl").lines]
@@ -93,12 +94,14 @@ def test_several_groups_topics_and_queues_can_be_chosen(half_read):
     assert [row["queue_id"] for row in inspected("g", "-t", "t", "-Q", "0,2-3")] == [0, 2, 3]
 
 
+@pytest.mark.slow
 def test_a_group_without_progress_in_a_topic_that_is_named_is_unknown_there(half_read):
     run("produce", "u", stdin=b"x\n")
     assert {row["state"] for row in inspected("g", "-t", "u")} == {"NONE"}
     assert "u" not in {row["topic"] for row in inspected("g")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("args", "code", "sentence"),
     [
@@ -123,6 +126,7 @@ def test_what_is_not_there_is_one_sentence(half_read, args, code, sentence):
     assert sentence in result.err
 
 
+@pytest.mark.slow
 @pytest.mark.feature(25)
 def test_the_messages_before_and_after_the_progress_are_shown(half_read):
     rows = inspected("g", "-t", "t", "--around", "2,3", "-Q", 0)
@@ -159,6 +163,7 @@ def test_any_position_can_be_looked_at(half_read, options, bodies):
     assert [row["body"] for row in rows] == bodies
 
 
+@pytest.mark.slow
 def test_a_queue_without_such_messages_is_told_of(half_read):
     result = run("offset", "inspect", "g", "-t", "t", "-Q", 0, "--at", 5000)
     assert result.err == "queue 0 of topic t has no messages around offset 5000: it has 0 to 9\n"
@@ -216,6 +221,7 @@ def test_a_store_without_an_offsets_file_has_no_rows(java_store):
     assert inspected("-S", java_store) == []
 
 
+@pytest.mark.slow
 def test_a_damaged_offsets_file_of_ours_is_named_with_its_remedy(half_read, tmp_path):
     copy = tmp_path / "copy"
     copy_store(half_read, copy, ignore=shutil.ignore_patterns("bells"))
@@ -226,6 +232,7 @@ def test_a_damaged_offsets_file_of_ours_is_named_with_its_remedy(half_read, tmp_
     assert "check sum is wrong" in result.err
 
 
+@pytest.mark.slow
 def test_light_queues_and_names_in_any_script_are_shown_whole(java_store):
     name = "\u7ec4-\u043e\u0442\u0441\u0442\u0430\u0451\u0442-\U0001f600"
     table = {"offsetTable": {f"%LMQ%x@%LMQ%{name}": {"0": 3}, f"-t@-{name}": {"0": 1}}}
@@ -240,6 +247,7 @@ def test_light_queues_and_names_in_any_script_are_shown_whole(java_store):
     assert len(inspected("-S", java_store, "-g", f"-{name}")) == 1
 
 
+@pytest.mark.slow
 def test_who_moved_an_offset_last_and_when_stands_beside_it(half_read):
     move = {"group": "g", "topic": "t", "queue_id": 0, "old": 4, "new": 2}
     note = {"command": "offset reset", "user": "ann", "host": "ship", "moves": [move]}

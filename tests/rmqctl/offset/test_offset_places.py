@@ -151,6 +151,7 @@ def test_names_never_reach_the_terminal_raw(made):
         assert "x1b" in result.out
 
 
+@pytest.mark.slow
 @pytest.mark.feature(43)
 def test_millions_of_unread_messages_are_added_up_exactly(tmp_path):
     root = tmp_path / "large"

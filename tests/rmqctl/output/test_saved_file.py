@@ -45,6 +45,7 @@ def test_links_lead_somewhere_modes_stay_and_neighbours_live(way, store, tmp_pat
     assert not list(tmp_path.glob(".*"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_a_pipe_is_written_not_replaced(way, store, tmp_path):
     pipe, read = tmp_path / "pipe.json", []
@@ -66,6 +67,7 @@ def test_an_open_descriptor_is_a_file_too(store, tmp_path):
         assert len(file.read().splitlines()) == 2
 
 
+@pytest.mark.slow
 def test_a_dash_is_no_file(store, tmp_path):
     result = run("lag", "report", "--engine", "local", "-o", "md", "--save", "-", "-S", store)
     assert result.code == 2, result.out

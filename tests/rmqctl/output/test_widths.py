@@ -128,6 +128,7 @@ def test_ids_are_cut_in_the_middle(monkeypatch):
     assert cell_len(lines[1]) <= 40
 
 
+@pytest.mark.slow
 def test_thousands_of_rows_are_printed_as_they_come(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     out = io.StringIO()

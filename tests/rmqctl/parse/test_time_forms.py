@@ -30,12 +30,14 @@ def orders(store):
     return store
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", TAKES_A_TIME, ids=" ".join)
 def test_every_option_reads_every_unit_of_an_epoch(orders, command):
     found = [run(*command, form).code for form in FORMS]
     assert found == [0] * len(FORMS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", TAKES_A_TIME, ids=" ".join)
 @pytest.mark.parametrize("text", ["123", "1" * 23, "1980-05-05", "2500-01-01"])
 def test_every_option_refuses_a_time_that_can_not_be_meant(orders, command, text):
@@ -55,6 +57,7 @@ def test_a_position_says_what_its_time_would_be(orders):
     assert "1970-01-01T00:02:03" in result.err
 
 
+@pytest.mark.slow
 def test_the_translation_of_an_old_command_with_0_works(orders):
     result = run("mqadmin", "consumeMessage", "-t", "t", "-i", "0", "-s", "0")
     assert result.code == 0
@@ -76,6 +79,7 @@ def test_a_reset_to_the_future_says_so(orders, command):
     assert "the time lies in the future" in result.json()[0]["note"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [("consume", "t", "-e"), ("message", "stats"), ("message", "search", "m")],
@@ -95,10 +99,12 @@ def test_offsets_that_have_not_come_yet_are_told(orders):
     assert "no message of t lies in the range" in result.err
 
 
+@pytest.mark.slow
 def test_times_within_the_queue_are_no_word(orders):
     assert run("consume", "t", "--from", "0", "-e").err == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [*FORMS, "20260101000000", "-1h", "2026-01-01"])
 def test_the_setting_of_a_member_takes_every_form(orders, form):
     settings = ["--set", f"consumeTimestamp={form}"]
@@ -107,6 +113,7 @@ def test_the_setting_of_a_member_takes_every_form(orders, form):
     assert result.code == 0, result.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["123", "1" * 23, "1980-05-05", "19800505000000", "soon"])
 def test_the_setting_of_a_member_refuses_what_is_no_time(orders, text):
     result = run("consume", "t", "-g", "other", "-e", "--set", f"consumeTimestamp={text}")
@@ -124,6 +131,7 @@ BY_TIME = ("resetOffsetByTime", "-g", "g", "-t", "t", "-n", "-s")
 CARVE = ("store", "carve", "part", "-t", "t", "-n", "--from")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [RESET, BY_TIME, CARVE], ids=" ".join)
 def test_a_change_prints_how_it_read_the_time(berlin, command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -133,12 +141,14 @@ def test_a_change_prints_how_it_read_the_time(berlin, command, tmp_path, monkeyp
     assert "is 2026" not in run(*command, "2026-01-31 15:00", "-q").err
 
 
+@pytest.mark.slow
 def test_a_change_by_a_duration_prints_the_time(berlin):
     result = run("offset", "reset", "-g", "g", "-t", "t", "-n", "--by-duration", "1d")
     assert "--by-duration '1d' is 2" in result.err
     assert "(Europe/Berlin)" in result.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("word", ["now", "currentTimestamp", "NOW", "-1"])
 def test_the_end_of_each_queue_by_mqadmins_words(berlin, word):
     result = run(*BY_TIME, word, "-o", "json")
@@ -146,12 +156,14 @@ def test_the_end_of_each_queue_by_mqadmins_words(berlin, word):
     assert [row["new_offset"] for row in result.json()] == [3]
 
 
+@pytest.mark.slow
 def test_a_query_prints_how_it_read_the_time_with_verbose(berlin):
     words = ("message", "search", "m", "--from", "2026-01-31T15:00Z")
     assert run(*words).err == ""
     assert "--from '2026-01-31T15:00Z' is 2026-01-31T15:00:00+00:00 (UTC)" in run(*words, "-v").err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [RESET, BY_TIME, CARVE], ids=" ".join)
 @pytest.mark.parametrize(
     ("text", "problem"),
@@ -174,6 +186,7 @@ def test_a_change_refuses_a_local_time_in_doubt(berlin, command, text, problem):
     assert problem in result.err
 
 
+@pytest.mark.slow
 def test_a_query_warns_of_a_local_time_in_doubt(berlin):
     twice = run("consume", "t", "-e", "--from", "2025-10-26 02:30")
     assert twice.code == 0
@@ -182,6 +195,7 @@ def test_a_query_warns_of_a_local_time_in_doubt(berlin):
     assert "2026-03-29T03:30:00+02:00 is taken" in never.err
 
 
+@pytest.mark.slow
 def test_where_and_positions_refuse_a_local_time_in_doubt(berlin):
     for words in (
         ("topic", "queues", "--where", "first_timestamp > 2025-10-26T02:30"),
@@ -201,6 +215,7 @@ def test_where_and_positions_read_the_forms_of_the_day(berlin):
         assert run("consume", "t", "-e", "--offset", position).lines == ["m0", "m1", "m2"]
 
 
+@pytest.mark.slow
 def test_a_start_in_the_future_is_told(orders):
     for words in (
         ("consume", "t", "-e", "--offset", "@+1h"),

@@ -96,6 +96,7 @@ def test_an_import_has_no_option_for_the_key_and_names_none(store, tmp_path):
     assert "--key-field" not in result.err
 
 
+@pytest.mark.slow
 def test_a_file_of_rows_that_is_read_by_lines_is_said_to_be(store, tmp_path):
     for name, kind in (("a.csv", "csv"), ("b.JSONL", "jsonl"), ("c.ndjson", "jsonl")):
         (tmp_path / name).write_bytes(b"x\n")
@@ -106,6 +107,7 @@ def test_a_file_of_rows_that_is_read_by_lines_is_said_to_be(store, tmp_path):
     assert "--input" not in run("produce", "t", tmp_path / "d.txt").err
 
 
+@pytest.mark.slow
 def test_several_files_are_read_by_lines_and_that_is_said(store, tmp_path):
     for name in "ab":
         (tmp_path / name).write_bytes(b"1\n2\n")

@@ -381,6 +381,7 @@ def test_both_roads_store_the_same_and_refuse_the_same(tmp_path, command):
     assert roads[0][3], roads[0][2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "template", ["%k,%g,%h,%s", "%k,%g,%h,%s --delay-level 1", "%k,%g,%h,%s -H a=b"]
 )
@@ -399,6 +400,7 @@ def test_messages_of_a_template_that_are_not_alike(tmp_path, template):
     assert len(roads[0][2]) >= 50, roads[0][1]
 
 
+@pytest.mark.slow
 def test_messages_before_one_of_a_topic_that_takes_none_are_stored(tmp_path):
     rows = [{"topic": "TU"[n == 30], "queue_id": 0, "body": f"{n}"} for n in range(40)]
     given = "".join(f"{json.dumps(row)}\n" for row in rows).encode()

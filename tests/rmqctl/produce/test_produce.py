@@ -172,6 +172,7 @@ def test_a_key_delimiter_divides_key_and_body(store):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.feature(3, 20, 24)
 def test_a_template_reads_what_it_prints(store):
     run("produce", "t", "-k", "k1", "--tag", "x", "-H", "a=1", stdin=b"one\ntwo\n")
@@ -190,6 +191,7 @@ def test_a_template_may_name_the_topic(store):
     assert bodies("t") == ["two"]
 
 
+@pytest.mark.slow
 @pytest.mark.feature(24)
 def test_json_lines_reproduce_the_messages(store):
     run("produce", "t", "-D", r"\0", stdin=b"\xff\x00\0text\0\xc3\xbc\0\0")
@@ -203,6 +205,7 @@ def test_json_lines_reproduce_the_messages(store):
         assert one["msg_id"] != two["msg_id"]
 
 
+@pytest.mark.slow
 @pytest.mark.feature(3, 136)
 def test_csv_names_its_columns(store):
     run("produce", "t", "-k", "a", "-k", "b", "--tag", "x", stdin=b'one\n"two"\n')
@@ -358,6 +361,7 @@ def test_a_script_makes_no_store_that_it_did_not_name(own_home, command):
     assert list(own_home.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_cron_without_a_home_makes_no_store(tmp_path):
     """As the test above, with a HOME that is missing."""
     with start(
@@ -428,6 +432,7 @@ def test_terminating_a_producer_closes_the_store(store):
     assert bodies() == ["one"]
 
 
+@pytest.mark.slow
 @pytest.mark.feature(2, 24)
 def test_many_lines_come_back_as_they_went(store, tmp_path):
     data = b"".join(b"line %d %s\n" % (i, b"x" * (i % 97)) for i in range(30_000))

@@ -109,6 +109,7 @@ def test_the_origin_is_the_record_that_was_read_first(name):
             )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in NAMES if by_topic(name)["%DLQ%g-flaky"]])
 def test_a_life_has_every_attempt_that_the_log_has(name):
     store = golden.store(name)

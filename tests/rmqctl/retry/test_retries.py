@@ -62,6 +62,7 @@ def test_a_group_that_has_none_is_empty_and_an_unknown_one_is_not_found(given_ba
     assert (missing.code, missing.out) == (3, "")
 
 
+@pytest.mark.slow
 def test_what_was_delivered_is_ready_until_the_group_has_read_past_it(given_back, store):
     clock = given_back[0].store_timestamp + 10_000
     with EmbeddedBroker.open(store, clock=lambda: clock) as broker:
@@ -169,6 +170,7 @@ def test_a_saved_offset_behind_the_end_is_seen(given_back, store):
     assert {row["level"]: row["state"] for row in agenda()}[5] != "AHEAD"
 
 
+@pytest.mark.slow
 def test_a_life_tells_of_every_attempt_and_why(given_back, store):
     now = given_back[0].store_timestamp
     with EmbeddedBroker.open(store, clock=lambda: now) as broker:

@@ -45,6 +45,7 @@ def time_passes(store, config=None):
         deliver(broker, later)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", [None, BrokerConfig(enable_schedule_async_deliver=True)])
 def test_what_is_sent_now_does_not_come_a_second_time(waiting, store, config):
     done = run("retry", "now", "g", waiting[1].msg_id, "-y", "-o", "json")
@@ -71,6 +72,7 @@ def test_it_is_the_record_that_its_time_would_have_brought(waiting, store, tmp_p
     assert now == run("consume", "%RETRY%g", *shape, "-S", copy).json()
 
 
+@pytest.mark.slow
 def test_what_is_buried_is_not_tried_again_and_keeps_its_reason(waiting, store):
     done = run("retry", "dead", "g", "--tag", "T0 || T2", "-y", "-o", "json")
     assert [(row["target"], row["queue_offset"]) for row in done.json()] == [
@@ -97,6 +99,7 @@ def test_a_kill_before_the_note_has_it_come_twice_and_never_not_at_all(waiting, 
     assert sorted(bodies("%RETRY%g")) == ["0", "0", "1", "2"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("verb", "target"), [("now", "%RETRY%g"), ("dead", "%DLQ%g")])
 def test_after_a_kill_before_the_note_the_same_command_sends_nothing_again(
     waiting, store, verb, target
@@ -110,6 +113,7 @@ def test_after_a_kill_before_the_note_the_same_command_sends_nothing_again(
     assert sorted(bodies(target)) == ["0", "1", "2"]
 
 
+@pytest.mark.slow
 def test_nothing_is_sent_unasked(waiting, store):
     assert run("retry", "now", "g").code == 2, "nothing defaults to all"
     assert run("retry", "now", "g", "--all").code == 7
@@ -137,6 +141,7 @@ def test_in_the_store_of_a_java_broker_it_is_said_what_it_would_do(tmp_path):
     assert (done.code, "a Java broker" in done.err) == (0, True)
 
 
+@pytest.mark.slow
 def test_a_note_is_dropped_when_delivery_has_passed_it(waiting, store):
     ended = EarlyDeliveries(store)
     run("retry", "now", "g", waiting[0].msg_id, "-y")
@@ -149,6 +154,7 @@ def test_a_note_is_dropped_when_delivery_has_passed_it(waiting, store):
     assert [offset for offset, _ in ended._load()[16]] == [3]
 
 
+@pytest.mark.slow
 def test_a_damaged_note_file_loses_no_message(waiting, store):
     run("retry", "now", "g", waiting[0].msg_id, "-y")
     path = EarlyDeliveries(store).path
@@ -171,6 +177,7 @@ def test_what_no_longer_waits_is_said_where_nothing_that_waits_matches(waiting, 
     assert "no longer wait" not in run("retry", command, "g", "-k", "k0", "-n").err
 
 
+@pytest.mark.slow
 def test_a_retry_that_waits_no_longer_is_skipped_without_a_question(waiting, store):
     run("retry", "now", "g", waiting[1].msg_id, "-y")
     entries = len(run("audit", "list", "-o", "json").json())

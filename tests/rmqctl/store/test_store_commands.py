@@ -196,6 +196,7 @@ def damage(root, number, position):
     return path.name
 
 
+@pytest.mark.slow
 def test_a_healthy_store_is_ok(store):
     run("produce", "t", stdin=b"a\nb\nc\n")
     run("consume", "t", "-g", "g", "-e")
@@ -233,6 +234,7 @@ def test_who_finds_something_is_told_where_codes_are_explained(small_logs):
     assert damaged.err.endswith("; 'rmqctl explain CODE' explains a finding\n")
 
 
+@pytest.mark.slow
 def test_fast_looks_at_files_ends_and_samples(small_logs):
     whole, quick = fsck(small_logs), fsck(small_logs, "--fast")
     assert quick["findings"] == whole["findings"] == []
@@ -297,6 +299,7 @@ def test_wrong_options_of_fsck_are_one_sentence(store, args, code, sentence):
     assert sentence in result.err
 
 
+@pytest.mark.slow
 def test_an_interrupted_check_is_resumed_where_it_stopped(small_logs, monkeypatch):
     from storage.tools.fsck.log import LogCheck
 
@@ -325,6 +328,7 @@ def test_an_interrupted_check_is_resumed_where_it_stopped(small_logs, monkeypatc
     assert "no check of this store was interrupted" in again.err
 
 
+@pytest.mark.slow
 @pytest.mark.feature(126)
 def test_fsck_runs_beside_a_writer_and_changes_nothing(small_logs):
     with MessageStore.open(small_logs):
@@ -354,6 +358,7 @@ def test_torn_stores_are_checked_and_not_touched(name):
     assert result.json()["ok"] is (kind not in lost)
 
 
+@pytest.mark.slow
 @pytest.mark.feature(109)
 def test_the_whole_of_a_store_may_be_copied_and_checked(small_logs, tmp_path):
     copy = tmp_path / "copy"

@@ -136,6 +136,7 @@ def test_no_command_takes_such_a_number(store, count):
         assert str(count) in result.err
 
 
+@pytest.mark.slow
 def test_recover_config_never_writes_such_a_number(root):
     offsets = root / "config/consumerOffset.json"
     (root / "rmqctl/offsets.log").unlink()

@@ -365,6 +365,7 @@ def test_a_producer_of_the_topic_goes_on_with_a_new_one(orders):
     assert run("store", "fsck", "-o", "json", "-q").json()["ok"]
 
 
+@pytest.mark.slow
 def test_new_dead_letters_are_not_taken_for_handled_ones(store):
     run("produce", "t", "-q", stdin=b"a\n")
     run("consume", "t", "-g", "g", "-c", 1, "--delay-level", -1, "--exec", "false")

@@ -151,6 +151,7 @@ def test_queues_show_bounds_and_times(store):
     assert rows[0]["first_timestamp"] is None
 
 
+@pytest.mark.slow
 def test_without_names_all_topics_are_shown_but_no_thousand_empty_queues(store):
     run("produce", "orders", stdin=b"a\n")
     run("topic", "create", "empty", "--queues", 2)
@@ -179,6 +180,7 @@ def test_bounds_and_times_are_those_that_rocketmq_tells(name):
             assert row["first_timestamp"] is row["last_timestamp"] is None
 
 
+@pytest.mark.slow
 def test_one_topic_is_an_object_and_several_are_an_array(store):
     run("produce", "orders", stdin=b"a\n")
     run("consume", "orders", "-e", "-g", "readers")

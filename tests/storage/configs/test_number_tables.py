@@ -61,6 +61,7 @@ def test_a_table_is_what_json_says(pairs):
         assert found == (plain(table, pairs=pairs), len(text) - len(after))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pairs", [False, True])
 def test_a_changed_text_is_what_json_says_or_nothing(pairs):
     """Each byte that decides something, put anywhere, and everything cut off anywhere."""

@@ -59,6 +59,7 @@ def test_a_part_is_made_once_and_kept_like_an_attribute() -> None:
     assert whole.made == 2
 
 
+@pytest.mark.slow
 def test_two_threads_do_not_make_a_part_twice() -> None:
     assert Slim(f"{__name__}:two_threads").result() == {"ends": [True, True], "made": 1}
 
@@ -71,6 +72,7 @@ def two_threads() -> dict[str, object]:
     return {"ends": [first.ends(), second.ends()], "made": whole.made}
 
 
+@pytest.mark.slow
 def test_a_fork_waits_for_a_thread_that_makes_a_part() -> None:
     found = Slim(f"{__name__}:fork_beside_a_thread_that_makes_a_part").result()
     assert found == {"made before the fork": True, "child": 0, "thread ends": True}
@@ -84,6 +86,7 @@ def fork_beside_a_thread_that_makes_a_part() -> dict[str, object]:
     return {"made before the fork": is_made(whole), "child": status, "thread ends": thread.ends()}
 
 
+@pytest.mark.slow
 def test_a_fork_goes_on_beside_a_thread_that_does_not_end_and_its_child_makes_parts() -> None:
     found = Slim(f"{__name__}:fork_beside_a_thread_that_is_stopped").result()
     assert found == {"child": 0, "parent": True, "thread ends": True}
@@ -97,6 +100,7 @@ def fork_beside_a_thread_that_is_stopped() -> dict[str, object]:
     return {"child": status, "thread ends": thread.ends(), "parent": is_made(whole)}
 
 
+@pytest.mark.slow
 def test_a_thread_that_makes_a_part_can_fork_without_a_wait() -> None:
     found = Slim(f"{__name__}:fork_inside_of_a_part").result()
     assert found == {"child": 0, "waited": False, "other thread": ["outer of inner"]}
@@ -128,6 +132,7 @@ def fork_inside_of_a_part() -> dict[str, object]:
 # -- lock files -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["opens a file", "opens for a block", "closes a file"])
 def test_a_child_has_no_descriptor_that_a_thread_of_its_parent_opens_or_closes(
     tmp_path: Path, kind: str

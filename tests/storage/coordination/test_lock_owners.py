@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from storage.coordination.lock_owners import find_holders
 from storage.info import store_info
 from storage.readonly import StoreView
@@ -39,6 +41,7 @@ def test_a_store_that_no_process_has_open_has_no_holder(tmp_path: Path) -> None:
     assert find_holders(tmp_path) == ((), False)
 
 
+@pytest.mark.slow
 def test_our_writers_are_found_by_pid(tmp_path: Path) -> None:
     root = new_store(tmp_path / "store", SMALL)
     with held_by(WRITER, root) as other:

@@ -213,6 +213,7 @@ def test_threads_of_one_process_share_what_is_held_on_to(root: Path) -> None:
         assert store.view.max_offset_in_queue("A", 0) == before + 1200
 
 
+@pytest.mark.slow
 @holding_on
 def test_who_had_to_wait_keeps_the_gate_for_a_turn_though_others_ask(
     root: Path, rival: LockFile
@@ -236,6 +237,7 @@ def test_who_had_to_wait_keeps_the_gate_for_a_turn_though_others_ask(
         puppet.call("close")
 
 
+@pytest.mark.slow
 @holding_on
 def test_a_stopped_holder_is_named_and_a_killed_one_is_forgotten(
     root: Path, rival: LockFile
@@ -260,6 +262,7 @@ def test_a_stopped_holder_is_named_and_a_killed_one_is_forgotten(
             put(store)
 
 
+@pytest.mark.slow
 @holding_on
 def test_a_forked_child_does_not_take_the_gate_along(root: Path) -> None:
     assert Slim("tests.support.forks:fork_while_held_on", root=str(root)).result() == []

@@ -86,6 +86,7 @@ def test_a_stored_message_is_progress(root: Path) -> None:
         assert [progress.is_made() for _ in range(2)] == [True, False]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shared", [b"", bytes(8192)], ids=["empty", "zeros"])
 def test_work_on_a_page_that_is_rebuilt_is_progress(root: Path, shared: bytes) -> None:
     open_store(root).close()
@@ -113,6 +114,7 @@ def test_work_of_this_process_is_no_progress_of_a_holder_in_it(root: Path) -> No
     holder.close()
 
 
+@pytest.mark.slow
 def test_work_beside_a_page_that_counts_is_no_progress(root: Path) -> None:
     """A holder that turns in a circle stores nothing."""
     with Puppet() as puppet:
@@ -124,6 +126,7 @@ def test_work_beside_a_page_that_counts_is_no_progress(root: Path) -> None:
         assert not progress.is_made()
 
 
+@pytest.mark.slow
 def test_a_waiter_gives_up_beside_a_holder_that_stands_still(root: Path) -> None:
     with Puppet() as puppet:
         puppet.call("open", root=str(root))

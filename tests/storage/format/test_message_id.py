@@ -53,6 +53,7 @@ def test_a_block_is_what_one_by_one_gives(before: int, counts: list[int], step: 
         assert not wanted or column[-1] == wanted[-1]
 
 
+@pytest.mark.slow
 def test_ids_differ_also_when_the_counter_wraps_within_a_millisecond() -> None:
     ids = new_ids()
     block = [*ids.take(140_000, NOW)]
@@ -60,6 +61,7 @@ def test_ids_differ_also_when_the_counter_wraps_within_a_millisecond() -> None:
     assert len(set(block)) == 140_010
 
 
+@pytest.mark.slow
 def test_ids_differ_when_the_clock_steps_back() -> None:
     ids = new_ids()
     block = [*ids.take(70_000, NOW + 5), *ids.take(70_000, NOW), *ids.take(70_000, NOW + 5)]

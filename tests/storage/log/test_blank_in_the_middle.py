@@ -138,6 +138,7 @@ def test_readers_of_the_log_lose_one_record(place: str, tmp_path: Path) -> None:
     assert report.checked.records == COUNT - 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", PLACES)
 def test_commands_name_the_damage_and_go_on(place: str, tmp_path: Path) -> None:
     made, root, gone = damaged(tmp_path / "s", place)

@@ -161,6 +161,7 @@ def test_gnu_date_reads_the_same_times(fixed_clock):
         ]
 
 
+@pytest.mark.slow
 def test_systemd_reads_the_same_times(fixed_clock):
     if shutil.which("systemd-analyze") is None:
         pytest.skip("needs systemd on PATH")

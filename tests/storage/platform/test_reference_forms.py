@@ -82,6 +82,7 @@ def test_data_is_found_by_reading_it(tmp_path: Path, seed: int) -> None:
         os.close(fd)
 
 
+@pytest.mark.slow
 def test_every_process_of_a_boot_finds_one_number() -> None:
     code = "from storage.platform.boot import _of_shared_memory; print(_of_shared_memory())"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}

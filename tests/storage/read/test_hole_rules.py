@@ -116,6 +116,7 @@ def test_the_unit_in_front_of_the_end_that_lies_in_two_sectors_is_not_believed(
         assert tail.next_offset == count
 
 
+@pytest.mark.slow
 @example(whole=9, kept=9, start=800, end=2_000)
 @example(whole=9, kept=9, start=100, end=800)
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))

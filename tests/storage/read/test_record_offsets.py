@@ -27,6 +27,7 @@ def begins(view: StoreView) -> list[tuple[int, StretchKind]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", golden.names())
 def test_they_are_those_of_a_walk_wherever_they_are_told(name: str) -> None:
     told = 0

@@ -238,6 +238,7 @@ def test_it_changes_nothing_takes_no_lock_and_writes_nothing_into_the_store(tell
     assert len(taken) <= 1, taken  # the trial of the file system, in an unnamed file
 
 
+@pytest.mark.slow
 def test_a_target_that_exists_or_lies_in_the_store_is_refused(store, tmp_path):
     target = tmp_path / "b.tar.gz"
     target.write_text("mine")

@@ -32,6 +32,7 @@ def test_exit_code_and_first_line_agree(end, args, code, word):
     assert result.lines[0].startswith(f"LAG {word} - ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("args", [["nobody"], ["-S", "nowhere"], ["-t", "none"]])
 def test_a_failure_is_said_in_one_place(end, args):
     text = run("lag", "check", *args)
@@ -41,6 +42,7 @@ def test_a_failure_is_said_in_one_place(end, args):
         assert (data.code, data.out, data.err.count("\n")) == (3, "", 1)
 
 
+@pytest.mark.slow
 def test_a_group_that_is_nearly_right_is_suggested(end):
     run("consume", "t", "-g", "readers", "-e")
     result = run("lag", "check", "raeders")
@@ -65,6 +67,7 @@ def test_a_verdict_is_about_all_rows_so_none_can_be_left_out(end, option, value,
     assert "-g or -t" in result.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("-o", "prometheus")], ids=" ".join)
 @pytest.mark.parametrize("column", ["nosuch", "verdict"])
 def test_a_text_for_monitors_has_no_columns(end, options, column):
@@ -82,11 +85,13 @@ def test_columns_of_the_json_object_can_be_chosen(end):
     assert (result.code, result.json()) == (2, {"verdict": "CRITICAL"})
 
 
+@pytest.mark.slow
 def test_other_commands_keep_their_codes(end):
     assert run("lag", "show", "--no-such").code == 2
     assert run("lag", "show", "nobody").code == 3
 
 
+@pytest.mark.slow
 def test_json_holds_what_was_found(end):
     result = run("lag", "check", "-o", "json", "--warn-lag", 1)
     found = result.json()

@@ -37,12 +37,14 @@ def store(tmp_path: Path) -> Path:
     return root
 
 
+@pytest.mark.slow
 def test_groups_are_rows(store: Path) -> None:
     done = run(*LOCAL, "-S", store, "-o", "csv", "--columns", "group,topic,queues,lag,status")
     assert (done.code, done.lines) == (0, ["group,topic,queues,lag,status", "shop,orders,4,6,OK"])
     assert done.err.startswith("1 group in 1 store: lag of 6 messages, status OK; counted by local")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("by", "columns", "rows"),
     [
@@ -58,6 +60,7 @@ def test_rows_of_other_things(store: Path, by: str, columns: str, rows: list[str
     assert done.lines[1:] == rows
 
 
+@pytest.mark.slow
 def test_json_holds_everything_and_can_be_compared_with(store: Path, tmp_path: Path) -> None:
     saved = tmp_path / "before.json"
     done = run(*LOCAL, "-S", store, "-o", "json", "--save", saved)
@@ -74,6 +77,7 @@ def test_json_holds_everything_and_can_be_compared_with(store: Path, tmp_path: P
     assert "is not a report" in wrong.err
 
 
+@pytest.mark.slow
 def test_the_time_is_fixed_and_bounds_what_is_listed(store: Path) -> None:
     late = run(*LOCAL, "-S", store, *AS_OF, "-o", "json").json()
     assert late["as_of"] == 1_893_456_000_000
@@ -83,6 +87,7 @@ def test_the_time_is_fixed_and_bounds_what_is_listed(store: Path) -> None:
     assert recent["groups"] == late["groups"]
 
 
+@pytest.mark.slow
 def test_many_stores_and_lists_of_them(store: Path, tmp_path: Path) -> None:
     names = tmp_path / "stores.yaml"
     names.write_text(f"first: {store}\nsecond: {golden.store('basic-4.9')}\n")
@@ -96,6 +101,7 @@ def test_many_stores_and_lists_of_them(store: Path, tmp_path: Path) -> None:
     assert f"{names}, line 1: the folder of first is to be a text" in wrong.err
 
 
+@pytest.mark.slow
 def test_what_can_not_be_read_is_partly_done(store: Path, tmp_path: Path) -> None:
     done = run(*LOCAL, "-S", store, "-S", tmp_path / "nowhere")
     assert done.code == 8
@@ -107,6 +113,7 @@ def test_what_can_not_be_read_is_partly_done(store: Path, tmp_path: Path) -> Non
     assert run(*LOCAL, "-S", store, "--master", "local[2]").code == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("old", [False, True])
 def test_without_a_java_that_will_do_one_sentence(
     store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: bool
@@ -128,6 +135,7 @@ def test_without_a_java_that_will_do_one_sentence(
     )
 
 
+@pytest.mark.slow
 def test_a_store_of_another_format_is_named_and_the_rest_is_reported(
     store: Path, tmp_path: Path
 ) -> None:
@@ -144,6 +152,7 @@ def test_a_store_of_another_format_is_named_and_the_rest_is_reported(
     assert "RocksDB" in both.json()["warnings"][0]
 
 
+@pytest.mark.slow
 def test_a_damaged_queue_is_counted_as_far_as_it_says_something(store: Path) -> None:
     (queue,) = (store / "consumequeue" / "orders" / "1").iterdir()
     with queue.open("r+b") as file:
@@ -277,6 +286,7 @@ def test_damaged_settings_and_progress_end_as_in_lag_show(tmp_path: Path, path: 
     assert reported.err == shown.err
 
 
+@pytest.mark.slow
 def test_an_earlier_report_that_is_not_there_is_not_found(store: Path, tmp_path: Path) -> None:
     done = run(*LOCAL, "-S", store, "--compare", tmp_path / "nix.json")
     assert (done.code, done.err) == (
@@ -296,6 +306,7 @@ def test_a_store_that_no_group_reads_is_not_called_unknown(tmp_path: Path) -> No
     assert done.err.startswith("no group has any progress in 1 store; counted by local in")
 
 
+@pytest.mark.slow
 def test_a_topic_that_no_group_reads_does_not_make_the_store_unknown(store: Path) -> None:
     assert run("topic", "create", "unread", "-S", store).code == 0
     done = run(*LOCAL, "-S", store, "-t", "unread")

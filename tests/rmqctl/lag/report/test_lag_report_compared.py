@@ -34,6 +34,7 @@ def test_the_newest_one_of_a_folder(history: Path) -> None:
     assert "compared with the kept report of 2026-01-04T06:00:00.000+00:00" in done.err
 
 
+@pytest.mark.slow
 def test_the_last_one_at_a_time(history: Path) -> None:
     words = (*LOCAL, "--from-partials", history, "--recorded", history)
     first = run(*words, "--compare", "2026-01-02T05:00Z", *WORDS)
@@ -51,6 +52,7 @@ def test_what_is_known_in_part_now_has_no_change(tmp_path: Path) -> None:
     assert run(*words, *WORDS).lines[1:] == ["billing,50,25,", "shipping,50,25,"]
 
 
+@pytest.mark.slow
 def test_a_saved_report_that_is_known_in_part_is_compared_as_unknown(tmp_path: Path) -> None:
     keep(tmp_path / "before", OLD, {"a": None, "b": 20})
     keep(tmp_path / "now", OLD + DAY_MS, {"a": 5, "b": 50})

@@ -81,6 +81,7 @@ def test_the_page_compares(stores: Path, tmp_path: Path) -> None:
     assert change["shop"] == (31, 21)
 
 
+@pytest.mark.slow
 def test_the_page_says_what_was_left_out(stores: Path) -> None:
     words = ("--since", "2029-12-31", "--top", "1", "--tz", "UTC", "-o", "html")
     found = held(run(*LOCAL, *where(stores), *AS_OF, *words).out)
@@ -117,6 +118,7 @@ def test_parquet_is_the_report_of_each_broker(stores: Path, tmp_path: Path) -> N
     assert {path.name for path in (tmp_path / "history").iterdir()} == set(TABLES)
 
 
+@pytest.mark.slow
 def test_brokers_add_up_to_the_whole(stores: Path, tmp_path: Path) -> None:
     run(*LOCAL, *where(stores), *AS_OF, "-o", "parquet", "--save", tmp_path / "history")
     whole = run(*LOCAL, *where(stores), *AS_OF, "-o", "json").json()

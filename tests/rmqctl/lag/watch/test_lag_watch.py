@@ -224,6 +224,7 @@ def test_what_can_not_be_watched_is_one_sentence(end, args, code, sentence):
     assert sentence in result.err
 
 
+@pytest.mark.slow
 def test_a_limit_ends_what_waits_for_nothing(end):
     result = run("lag", "watch", "-i", "100ms", "-o", "jsonl", "--limit", 2)
     assert (result.code, len(result.lines)) == (0, 2)

@@ -103,6 +103,7 @@ def bodies(root: Path) -> list[bytes]:
         return [message.body for message in all_messages(view)]
 
 
+@pytest.mark.slow
 def test_older_messages_are_refused_behind_newer_ones(tmp_path):
     old = exported(aged(tmp_path / "old", "-3h", "-2h"))
     target = aged(tmp_path / "target", "-1h")

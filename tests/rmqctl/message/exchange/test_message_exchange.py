@@ -204,6 +204,7 @@ def test_every_format_of_the_program_shows_what_would_be_exported(tmp_path):
     assert run(*args, "-o", "jsonl").raw == run(*args).raw
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("--keep-times",)], ids=["anew", "as they were"])
 def test_a_new_topic_gets_the_queues_of_its_messages(tmp_path, options):
     source, target = tmp_path / "a", tmp_path / "b"
@@ -224,6 +225,7 @@ def test_a_new_topic_gets_the_queues_of_its_messages(tmp_path, options):
     assert run("topic", "describe", "t", "-S", target, "-o", "json").json()["write_queues"] == 8
 
 
+@pytest.mark.slow
 @pytest.mark.feature(124)
 def test_topics_can_be_mapped_and_queues_keep_their_order(tmp_path):
     source = fill(tmp_path / "a", [(b"%d" % i, {}, 0) for i in range(9)])

@@ -168,6 +168,7 @@ def test_times_bound_it(mixed):
     assert found(mixed, "word", "--from", times[2], "--to", times[9]) == [2, 3, 6, 7]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by_units", [True, False])
 @pytest.mark.parametrize("step", [1, 37, 100, 333, 1024])
 @pytest.mark.parametrize("word", [b"word", b"o", b"\xda\xa3 \xa7"])
@@ -188,6 +189,7 @@ def test_pieces_of_any_size_give_each_hit_once(mixed, step, word, by_units):
     assert hits == [m.commitlog_offset for m in records(root) if holds(m, word)]
 
 
+@pytest.mark.slow
 @golden_samples.SOME
 def test_units_lead_to_the_compressed_bodies_of_golden_stores(name):
     """As magic codes do; the stores are small, so a search would not ask the units."""

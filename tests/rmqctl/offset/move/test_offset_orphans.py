@@ -39,6 +39,7 @@ def test_what_was_left_behind_is_listed(orphaned):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.feature(82)
 def test_fix_puts_the_progress_right_and_leaves_the_rest(orphaned, offsets):
     assert run("offset", "orphans", "--fix").code == 7, "it asks"

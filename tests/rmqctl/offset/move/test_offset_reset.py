@@ -36,6 +36,7 @@ def message_id(root, queue_id, offset):
 TIME = str(START + 3 * MINUTE + 20_000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -89,6 +90,7 @@ def test_back_by_a_duration(store, aged):
     assert 7_200_000 <= row["age_new_ms"] < 7_300_000
 
 
+@pytest.mark.slow
 @pytest.mark.feature(68)
 def test_one_queue_only(orders, offsets):
     result = run(
@@ -164,6 +166,7 @@ def test_a_short_preview_looks_at_no_messages(orders):
     assert said == "2 queues: 1 back, 5 messages read again; 1 begin; lag at least 5 -> 15"
 
 
+@pytest.mark.slow
 def test_a_lag_that_is_known_in_part_is_never_0(orders):
     with EmbeddedBroker.open(orders) as broker:
         beyond = [OffsetCommit("orders", 0, 10), OffsetCommit("orders", 1, 9)]
@@ -208,6 +211,7 @@ def test_what_is_cut_is_said(orders):
     assert [row["note"] for row in rows] == [None, "7 is beyond the end; cut to it"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("asked", "expected", "note"),
     [
@@ -295,6 +299,7 @@ def test_of_messages_of_one_time_the_one_that_is_named_is_landed_on(tmp_path, mo
     assert row["new_offset"] == number
 
 
+@pytest.mark.slow
 @pytest.mark.feature(66)
 def test_where_another_group_is(orders, offsets):
     with EmbeddedBroker.open(orders) as broker:
@@ -306,6 +311,7 @@ def test_where_another_group_is(orders, offsets):
     assert reset("--to-group", "nobody").code == 3
 
 
+@pytest.mark.slow
 @pytest.mark.feature(69, 70)
 def test_many_groups_and_topics_in_one_change(orders, offsets):
     with EmbeddedBroker.open(orders) as broker:
@@ -361,6 +367,7 @@ def test_what_is_not_there_is_named(orders, where):
     assert where[1].split(":")[0] in result.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "dry"),
     [

@@ -63,6 +63,7 @@ def test_what_was_consumed_since_is_no_obstacle(orders, offsets):
     assert offsets()[0] == 5
 
 
+@pytest.mark.slow
 def test_a_queue_that_was_moved_again_is_left_alone_with_all_others(orders, offsets, moved):
     assert run("offset", "reset", "-g", "g", "-t", "orders:1", "--to-offset", "2", *DO).code == 0
     result = run("offset", "undo", moved, *DO)
@@ -71,6 +72,7 @@ def test_a_queue_that_was_moved_again_is_left_alone_with_all_others(orders, offs
     assert offsets() == {0: 10, 1: 2}
 
 
+@pytest.mark.slow
 def test_it_is_undone_once(orders, offsets, moved):
     assert run("offset", "undo", moved, *DO).code == 0
     result = run("offset", "undo", moved, *DO)
@@ -90,6 +92,7 @@ def test_what_is_no_move_can_not_be_undone(orders):
     assert run("offset", "undo", "first", *DO).code == 2
 
 
+@pytest.mark.slow
 def test_a_change_that_was_noted_but_not_done_is_not_undone(orders, moved):
     noted = {"group": "g", "topic": "orders", "queue_id": 0, "old": 10, "new": 0, "generation": 2}
     entry = {"command": "offset reset", "moves": [noted], "previous": moved}
@@ -123,6 +126,7 @@ def test_deleted_progress_comes_back(orders, offsets):
     assert offsets() == {0: 5, 1: None}
 
 
+@pytest.mark.slow
 @pytest.mark.feature(81)
 def test_delete_narrows_to_topics_and_queues(orders, offsets):
     with EmbeddedBroker.open(orders) as broker:
@@ -170,6 +174,7 @@ def test_a_plan_has_the_fields_of_its_rows(orders, tmp_path):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.feature(67)
 def test_kafkas_layout_is_read(orders, offsets, tmp_path):
     file = tmp_path / "kafka.csv"
@@ -206,6 +211,7 @@ def test_one_queue_with_its_expected_offset(orders, offsets, expected, code):
     assert offsets()[0] == (5 if code else 10)
 
 
+@pytest.mark.slow
 def test_an_expected_number_needs_one_queue_and_a_file_all_of_them(orders, tmp_path):
     given = ("offset", "reset", "-g", "g", "-t", "orders", "--to-latest", *DO)
     assert run(*given, "--expect", "5").code == 2

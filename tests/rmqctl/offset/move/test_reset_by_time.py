@@ -171,6 +171,7 @@ def test_people_get_the_result(orders):
     assert "skipped, by tag: b 3, a 2" in result.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [["--yes"], ["--dry-run"], []])
 def test_queues_that_are_all_kept_are_shown_and_nothing_is_asked(orders, offsets, how):
     result = by_time("-s", "now", "--no-force", "-o", "json", *how)

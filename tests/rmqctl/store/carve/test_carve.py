@@ -149,6 +149,7 @@ def progress_of(root: Path) -> dict[str, dict[int, int]]:
     return load_consumer_offsets(root)
 
 
+@pytest.mark.slow
 def test_a_topic_takes_its_settings_its_groups_and_their_progress_along(orders, tmp_path):
     out = tmp_path / "out"
     carve(orders, out, "-t", "orders")
@@ -223,6 +224,7 @@ def test_a_group_is_its_topics_its_retries_and_its_dead_letters(orders, tmp_path
         assert {t for t, _ in view.queues()} == {"stock", "%DLQ%readers"}
 
 
+@pytest.mark.slow
 def test_the_plan_is_not_the_deed_and_the_rows_tell_of_both(orders, tmp_path):
     out = tmp_path / "deep" / "out"
     plan = run("store", "carve", out, "-S", orders, "-t", "orders", "-o", "json")
@@ -262,6 +264,7 @@ def test_what_can_not_be_is_said(orders, tmp_path, options, code, sentence):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_a_folder_that_holds_something_and_the_store_itself_are_left_alone(orders, tmp_path):
     full = tmp_path / "full"
     full.mkdir()
@@ -275,6 +278,7 @@ def test_a_folder_that_holds_something_and_the_store_itself_are_left_alone(order
     carve(orders, empty, "-t", "orders")
 
 
+@pytest.mark.slow
 def test_damage_is_passed_over_and_told(orders, tmp_path):
     with StoreView.open(orders) as view:
         victim = all_messages(view, ["orders"])[40]

@@ -121,6 +121,7 @@ def test_nothing_masked_is_anywhere_in_the_bytes(private, tmp_path):
         assert [m.queue_offset for m in found] == [m.queue_offset for m in before]
 
 
+@pytest.mark.slow
 def test_the_trace_of_a_masked_message_is_still_a_trace(private, tmp_path):
     out = tmp_path / "out"
     rules = "keys=hash,tags=drop"
@@ -185,6 +186,7 @@ def test_an_export_of_traces_hides_the_same(private):
     assert "Pub" in exported.out
 
 
+@pytest.mark.slow
 def test_a_rule_that_matches_nothing_is_told(private, tmp_path):
     rules = "keys=hash,property.tokem=drop,json.who.mail=hash"
     out = tmp_path / "out"

@@ -112,6 +112,7 @@ def test_where_picks_the_problems(damaged):
     assert [row["position"] for row in dump(root / LOG, "--where", "problem != null")] == [0]
 
 
+@pytest.mark.slow
 @pytest.mark.feature(116, 110)
 @pytest.mark.parametrize("name", ["small-files-4.9", "torn-half-record-4.9", "ipv6-4.9"])
 def test_each_byte_of_a_golden_log_is_in_one_piece(name):
@@ -190,6 +191,7 @@ def test_a_damaged_index_says_what_is_wrong(sent, tmp_path):
     assert dump(copy)["problem"] == "the file has 10 bytes, less than its head of 40"
 
 
+@pytest.mark.slow
 def test_small_files_are_decoded(sent):
     assert dump("checkpoint")["physic_msg_timestamp"] == dump(LOG)[2]["store_timestamp"]
     assert "t" in dump("config/topics.json")["topicConfigTable"]

@@ -55,6 +55,7 @@ def test_executing_makes_it_what_the_broker_wrote_and_says_so_in_the_journal(roo
     assert not (root / "abort").exists()
 
 
+@pytest.mark.slow
 def test_only_the_named_queues_are_touched(root: Path) -> None:
     folders = [root / CONSUMEQUEUE / "GoldenSmall" / name for name in ("0", "1")]
     before = files(root, CONSUMEQUEUE)
@@ -71,6 +72,7 @@ def test_only_the_named_queues_are_touched(root: Path) -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.feature(114)
 def test_the_index_comes_back(root: Path) -> None:
     before = files(root, INDEX)
@@ -102,12 +104,14 @@ def test_what_it_refuses(root: Path, args: tuple[str, ...], code: int, words: st
     assert files(root, ".") == before
 
 
+@pytest.mark.slow
 def test_it_does_nothing_beside_another_writer_but_shows_what_it_would(root: Path) -> None:
     with MessageStore.open(root):
         assert rebuild(root, "queue", "--execute", "--yes").code == 7
         assert rebuild(root, "queue", "-t", "GoldenFull", "-o", "json").json() == []
 
 
+@pytest.mark.slow
 @pytest.mark.feature(114)
 def test_beside_a_writer_a_lost_index_is_shown_and_only_the_newest_file_left_out(
     root: Path,

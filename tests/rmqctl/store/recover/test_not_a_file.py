@@ -115,6 +115,7 @@ def test_progress_is_recovered(root, name, kind, options):
         assert run("store", "fsck", "--fail-on", "warning", "-S", root).code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", [TOPICS, GROUPS])
 @pytest.mark.parametrize("bak", [False, True])
@@ -160,6 +161,7 @@ def test_names_of_queues_that_are_no_file_are_made_again(root, kind):
     assert run("store", "fsck", "--fail-on", "warning", "-S", root).code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_process_entry_that_is_no_file_is_no_process(root, kind):
     (root / "rmqctl/members").mkdir(exist_ok=True)

@@ -53,6 +53,7 @@ def test_repair_plans_to_put_it_together_again(root, option):
     assert (root / OURS).read_bytes() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("repair",), ("recover-offsets",)])
 def test_repair_and_recovery_put_it_together_again(root, words):
     assert run("store", *words, "-S", root, "--execute", "--yes").code == 0
@@ -62,6 +63,7 @@ def test_repair_and_recovery_put_it_together_again(root, words):
     assert list((root / "rmqctl/quarantine").glob("*/rmqctl/offsets.log"))
 
 
+@pytest.mark.slow
 def test_where_nothing_tells_of_progress_repair_says_what_that_means(root):
     for path in (root / "config").glob("consumerOffset.json*"):
         path.unlink()

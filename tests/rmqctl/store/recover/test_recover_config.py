@@ -80,6 +80,7 @@ def test_what_is_whole_of_a_cut_file_comes_back_as_it_was(name, file, tmp_path):
     assert known > len(true) // 2
 
 
+@pytest.mark.slow
 def test_topics_come_from_queues_and_groups_from_progress_and_retries(tmp_path):
     root = golden.extract("retry-dlq-4.9", tmp_path)
     for file in (TOPICS, GROUPS):
@@ -128,6 +129,7 @@ def test_the_bak_adds_what_the_file_has_lost(tmp_path):
     assert ConfigFile(root / TOPICS).load().source == "FILE"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["retry-dlq-4.9", "retry-dlq-5.3", "time-4.9"])
 def test_delays_of_real_brokers_are_never_beyond_what_was_delivered(name, tmp_path):
     root = golden.extract(name, tmp_path)
@@ -193,6 +195,7 @@ def test_what_was_sent_before_its_time_is_no_delivery(delayed):
     assert {row.name: row.value for row in found.rows} == {"1": true, "2": 20}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["recover-config", "repair"])
 @pytest.mark.parametrize("seconds", [0, 30])
 def test_progress_behind_what_waits_is_told_and_set_back(delayed, seconds, way):
@@ -218,6 +221,7 @@ def test_progress_behind_what_waits_is_told_and_set_back(delayed, seconds, way):
     assert sum(ends) == 120
 
 
+@pytest.mark.slow
 def test_progress_behind_a_level_that_was_delivered_is_no_warning(delayed):
     root, _ = delayed
     later = START + 1_000_000

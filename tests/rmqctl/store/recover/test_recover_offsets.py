@@ -105,6 +105,7 @@ def test_a_cut_file_gives_back_what_is_whole_of_it_at_any_cut(name, tmp_path):
     assert known
 
 
+@pytest.mark.slow
 def test_what_the_bak_holds_comes_back_and_says_at_least(tmp_path):
     root = golden.extract("retry-dlq-4.9", tmp_path)
     true = by_place(load_consumer_offsets(root))
@@ -138,6 +139,7 @@ def test_what_a_group_gave_back_is_no_bound_by_itself(name, tmp_path):
         assert (handed["g-half", "GoldenEight", 2], true["g-half", "GoldenEight", 2]) == (17, 0)
 
 
+@pytest.mark.slow
 def test_who_asks_for_it_goes_on_behind_what_was_handed_out(tmp_path):
     root = golden.extract("retry-dlq-4.9", tmp_path)
     (root / JAVA).write_bytes(b"")
@@ -301,6 +303,7 @@ def test_killed_at_every_instant_it_is_finished_by_the_next_one(orders, tmp_path
     assert seen == {False, True}
 
 
+@pytest.mark.slow
 def test_where_nothing_tells_anything_groups_begin_as_new_ones(orders):
     store = orders
     for name in (JAVA, OURS):

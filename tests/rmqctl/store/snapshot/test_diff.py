@@ -60,6 +60,7 @@ def test_settings_queues_and_progress_that_differ_are_told(two):
     assert all(part != "message" for part, *_ in found)
 
 
+@pytest.mark.slow
 def test_the_end_of_a_queue_that_grew_is_told(two):
     a, b = two
     run("produce", "t", "-Q", 0, "-S", b, stdin=b"four\n")
@@ -85,6 +86,7 @@ def test_the_first_message_that_differs_is_named(place):
     assert [r for r in rows(place / "a", place / "b", "-t", "t") if r[0] == "message"] == []
 
 
+@pytest.mark.slow
 def test_one_flipped_bit_is_found_by_deep_alone(two):
     a, b = two
     path = b / "commitlog" / f"{0:020d}"

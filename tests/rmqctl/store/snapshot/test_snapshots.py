@@ -84,6 +84,7 @@ def test_an_archive_unpacks_to_a_snapshot(store, place):
         assert archive.getnames()[0] == f"monday/{SNAPSHOT_MANIFEST}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["\u00fc.tar.gz", f"{48 * 'x'}.tar", "short.tar"])
 def test_an_archive_has_files_with_holes_whatever_their_names_are(store, place, name):
     topic = "a-topic-" * 9
@@ -175,6 +176,7 @@ def test_a_damaged_snapshot_is_refused_and_nothing_changes(store, place, part, h
         assert not target.exists()
 
 
+@pytest.mark.slow
 def test_an_archive_that_was_cut_is_refused(store, place):
     for form in FORMS[1:]:
         path = place / form
@@ -188,6 +190,7 @@ def test_an_archive_that_was_cut_is_refused(store, place):
 # -- refusals
 
 
+@pytest.mark.slow
 def test_nothing_is_replaced_without_its_name(store, place):
     snapshot(store, place / "snap")
     run("produce", "t", "-S", store, stdin=b"later\n")
@@ -265,6 +268,7 @@ def test_progress_that_is_in_no_file_yet_is_in_the_snapshot(store, place):
     assert not (place / "snap/rmqctl/members").exists()
 
 
+@pytest.mark.slow
 def test_who_could_not_look_into_the_store_can_not_look_into_copies(store, place):
     store.chmod(0o700)
     snapshot(store, place / "snap")

@@ -55,6 +55,7 @@ def aged(tmp_path):
     return root, [path.name for path in logs]
 
 
+@pytest.mark.slow
 def test_bytes_of_all_topics_and_the_rest_are_the_log(aged):
     root, _ = aged
     rows = rows_of(root, "du")
@@ -126,6 +127,7 @@ def test_a_store_of_one_log_file_keeps_it_for_ever(store):
     assert "nothing will be deleted" in run("store", "du").err
 
 
+@pytest.mark.slow
 def test_it_is_refused_beside_a_java_broker(aged):
     root, logs = aged
     with java_lock(root):
@@ -162,6 +164,7 @@ def test_days_add_up_to_what_topics_hold(tmp_path):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.feature(117)
 def test_the_sum_is_what_du_says_in_every_form(aged):
     root, _ = aged

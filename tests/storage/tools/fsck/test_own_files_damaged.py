@@ -186,6 +186,7 @@ def test_a_name_of_another_queue_is_seen_by_its_check_sum(root):
         assert len(result.lines) == 40
 
 
+@pytest.mark.slow
 def test_marks_come_back_without_those_that_were_taken_back(root):
     assert run("dlq", "ack", "readers", "--undo", "--yes", "-S", root).code == 0
     before = facts(root)[3]

@@ -183,6 +183,7 @@ def test_of_a_sound_store_each_part_is_walked_once() -> None:
     assert done.stdout.strip() == str([True] * (len(borders(root, 2)) + 1))
 
 
+@pytest.mark.slow
 def test_a_part_with_many_findings_is_walked_by_the_one_who_tells(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

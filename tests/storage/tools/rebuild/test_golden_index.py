@@ -111,6 +111,7 @@ def test_rebuilt_files_answer_what_rocketmq_answers(name: str, tmp_path: Path) -
             assert offsets == row["commitLogOffsets"], row
 
 
+@pytest.mark.slow
 def test_every_key_of_the_log_is_found(tmp_path: Path) -> None:
     root = golden.extract("torn-no-index-4.9", tmp_path)
     rebuild(root, config_of("torn-no-index-4.9"))

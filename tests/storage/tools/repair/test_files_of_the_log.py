@@ -69,6 +69,7 @@ def goes_on(root):
     return ends
 
 
+@pytest.mark.slow
 @READS
 @pytest.mark.parametrize("number", [0, 1, -1])
 def test_a_log_file_without_a_byte_is_told_as_one_and_mended_as_a_missing_one(root, number):

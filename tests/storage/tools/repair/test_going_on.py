@@ -18,6 +18,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::storage.errors.IncompleteStoreW
 CONFIG = TINY.with_(mapped_file_size_commit_log=2048)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind",
     [
