@@ -67,7 +67,7 @@ def _call_all() -> None:
             try:
                 if method is not None:
                     method()
-            except Exception:
+            except Exception:  # of one client: the others are called all the same
                 logger.exception("what a client does when its program ends has failed")
 
 

@@ -1,4 +1,4 @@
-"""What a fork does not come in between.
+"""Work of threads that a fork waits for.
 
 A forked child has only the thread that forked. What another thread did then stays half done there:
 a lock is held for ever, the import of a module too, and a new descriptor has no owner.
@@ -20,7 +20,7 @@ _Part = TypeVar("_Part")
 
 
 class Section:
-    """Work of one thread at a time, which a fork waits for and which does not begin during one.
+    """Work of one thread at a time: a fork waits until it ends, and none begins during a fork.
 
     Hold ``lock`` meanwhile, in a ``with`` (it is another one in a child). It is reentrant, also for
     the thread that forks. For modules and classes: sections are never forgotten.

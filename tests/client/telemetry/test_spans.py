@@ -323,10 +323,10 @@ def test_a_signal_or_an_error_while_the_span_is_sent(store_, number, code):
             assert process.poll() is None
         if number is not None:
             process.send_signal(number)
-        _, told = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=30)
     assert process.returncode == code
-    assert "Traceback" not in told
-    assert ("the trace of this call is not sent: division by zero" in told) == (number is None)
+    assert "Traceback" not in errors
+    assert ("the trace of this call is not sent: division by zero" in errors) == (number is None)
 
 
 @pytest.mark.slow

@@ -121,17 +121,17 @@ def placed(words: list[str], option: list[str], *, first: bool) -> list[str]:
     return [*words[:at], *option, *words[at:]]
 
 
-BEFORE_AND_BEHIND = pytest.mark.parametrize(
+BEFORE_AND_AFTER = pytest.mark.parametrize(
     "first",
     [
         pytest.param(True, id="before"),
-        pytest.param(False, id="behind", marks=pytest.mark.long),
+        pytest.param(False, id="after", marks=pytest.mark.long),
     ],
 )
-"""Where the option stands: before the command, or behind it."""
+"""Where the option stands: before the command, or after it."""
 
 
-@BEFORE_AND_BEHIND
+@BEFORE_AND_AFTER
 @pytest.mark.parametrize("command", sorted(LINES))
 def test_what_is_typed_beats_the_environment(named, command, first):
     if command == "mqadmin" and not first:
@@ -145,7 +145,7 @@ def test_what_is_typed_beats_the_environment(named, command, first):
             assert cli.store.path == named / "test", (option, variables)
 
 
-@BEFORE_AND_BEHIND
+@BEFORE_AND_AFTER
 @pytest.mark.parametrize("name", OFFLINE)
 @pytest.mark.slow
 def test_an_old_name_works_on_the_store_that_it_prints(stores, monkeypatch, name, first):

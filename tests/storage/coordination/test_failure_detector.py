@@ -47,9 +47,9 @@ def child_of_a_parent_that_begins_a_watch(folder: str) -> dict[str, object]:
         signal.alarm(PATIENCE_S)
         code = 1
         try:
-            told = threading.Event()
-            FailureDetector(processes, "c", told.set).follow(["d"])  # no process: it is dead
-            code = 0 if told.wait(PATIENCE_S) else 2
+            noticed = threading.Event()
+            FailureDetector(processes, "c", noticed.set).follow(["d"])  # no process: it is dead
+            code = 0 if noticed.wait(PATIENCE_S) else 2
         finally:
             os._exit(code)
     _, status = os.waitpid(pid, 0)
