@@ -47,8 +47,8 @@ MEMORY := /dev/shm
 STORES = room=$$(df -Pk $(MEMORY) 2>/dev/null | awk 'NR == 2 {print int($$4 / 1048576)}'); \
 	stores=$$([ "$${room:-0}" -ge 8 ] && mktemp -d -p $(MEMORY) rmqctl-test-XXXXXX || mktemp -d); \
 	trap 'rm -rf "$$stores"' EXIT
-SHORT := -n 3 --dist worksteal -m 'not long' --basetemp="$$stores/s"
-test: $(STAMP) ## All tests but the long ones, three at a time; some once more without compiled code
+SHORT := -n 4 --dist worksteal -m 'not long' --basetemp="$$stores/s"
+test: $(STAMP) ## All tests but the long ones, four at a time; some once more without compiled code
 	@$(STORES); set -x; $(BIN)/python -m pytest $(SHORT)
 	$(PURE)
 

@@ -132,9 +132,9 @@ class Cli:
                 f"{named} name different stores; give one, or compare two with 'store diff A B'"
             )
 
-    def explain_fields(self, command: Any) -> None:
+    def explain_fields(self, ctx: Any) -> None:
         """Answer ``-o help`` and end the call."""
-        row_types = getattr(command, "row_types", None)
+        row_types = printed_by(ctx)
         if self.given.get("output") != "help" or row_types is None:
             return
         if not row_types:
@@ -511,9 +511,20 @@ def fails_with(code: int) -> Callable[[F], F]:
     return mark
 
 
-def prints_instead(command: Any, row_type: type) -> None:
+_PRINTED = "rmqctl.printed"
+
+
+def prints_instead(ctx: Any, row_type: type) -> None:
     """Set the row type of this call; ``-o help`` then explains it."""
-    command.row_types = (row_type,)
+    ctx.meta[_PRINTED] = (row_type,)
+
+
+def printed_by(ctx: Any) -> tuple[type, ...] | None:
+    """The row types of this call; None if its command has no such mark."""
+    found: tuple[type, ...] | None = ctx.meta.get(
+        _PRINTED, getattr(ctx.command, "row_types", None)
+    )
+    return found
 
 
 def prints(*row_types: type) -> Callable[[F], F]:

@@ -131,5 +131,5 @@ def _remember(ctx: Any, param: Any, value: Any) -> Any:
     if param.name == "version" and not ctx.resilient_parsing:
         # Processed last of the eager options, as it is not given. So `-o help --by queue` explains
         # the rows of --by queue, and a missing argument is no error: nothing runs.
-        ctx.obj.explain_fields(ctx.command)
+        ctx.obj.explain_fields(ctx)
     return value

@@ -4,8 +4,9 @@ Importing all commands would slow down every call, and a call needs one of them.
 its commands from the table in :mod:`rmqctl.cli.tree` and builds the one that was named.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -13,6 +14,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command as build_command
 
+from .context import printed_by
 from .exclusions import check_exclusions
 from .global_options import ROW_OPTIONS, global_options, is_everywhere, options_of
 from .marks import Changes
@@ -91,8 +93,9 @@ class Command(TyperCommand):
         ctx.obj.begin(ctx.command_path, many_stores=self.many_stores)
         for name, why in self.refused.items():
             ctx.obj.check_not_given((name,), why)
-        if self.row_types and not self._sees_to_its_view(ctx):
-            ctx.obj.check_view(*self.row_types)
+        row_types = printed_by(ctx)
+        if row_types and not self._sees_to_its_view(ctx):
+            ctx.obj.check_view(*row_types)
         return super().invoke(ctx)
 
     def _sees_to_its_view(self, ctx: Any) -> bool:
@@ -225,10 +228,14 @@ class LazyGroup(TyperGroup):
 
 
 def build(name: str, entry: CommandRef | CommandGroup) -> TyperGroup | Command:
-    """Build the Typer command of a table entry; imports its module."""
+    """The Typer command of a table entry, built once; imports its module."""
     if isinstance(entry, CommandGroup):
         return LazyGroup(name, entry.help, entry.verbs)
-    function = getattr(import_module(f"rmqctl.{entry.module}"), entry.function)
+    return _built(name, getattr(import_module(f"rmqctl.{entry.module}"), entry.function))
+
+
+@cache
+def _built(name: str, function: Callable[..., Any]) -> Command:
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     raw = _RAW if getattr(function, "leaves_arguments", False) else {}
     app.command(name, cls=Command, context_settings={**_CONTEXT, **raw})(function)

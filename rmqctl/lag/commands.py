@@ -37,7 +37,7 @@ _ROWS = {By.GROUP: LagRow, By.TOPIC: LagTopicRow, By.QUEUE: LagQueueRow}
 def _prints_by(ctx: typer.Context, by: By) -> By:
     """Make ``--by queue -o help`` explain the selected rows."""
     if by is not By.GROUP:
-        prints_instead(ctx.command, _ROWS[by])
+        prints_instead(ctx, _ROWS[by])
     return by
 
 
@@ -45,7 +45,7 @@ def _prints_comparison(ctx: typer.Context, text: str | None) -> str | None:
     if text is not None:
         from rmqctl.admin.lag.comparison_rows import LagComparisonRow
 
-        prints_instead(ctx.command, LagComparisonRow)
+        prints_instead(ctx, LagComparisonRow)
     return text
 
 

@@ -19,7 +19,7 @@ def _prints_by(ctx: typer.Context, by: str | None) -> str | None:
         from rmqctl.admin.messages import stats_row_type
 
         with suppress(ValueError):  # the command refuses an unknown name
-            prints_instead(ctx.command, stats_row_type(by))
+            prints_instead(ctx, stats_row_type(by))
     return by
 
 

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -124,7 +125,8 @@ CASES: Final = (
 )
 
 
-def marked() -> dict[str, Changes]:
+@cache
+def marked() -> Mapping[str, Changes]:
     """How each command that changes something does it, in the order of the tree."""
     found = {}
     for name, entry in TREE.items():

@@ -94,7 +94,7 @@ def check(
     form = _format(cli, output)
     if form is CheckFormat.HELP:
         cli.given["output"] = form.value
-        cli.explain_fields(ctx.command)
+        cli.explain_fields(ctx)
     if form is CheckFormat.JSON:
         cli.check_view(CheckResult)
     else:

@@ -164,7 +164,7 @@ def report(
     began = time.monotonic()
     form = _format(cli, output)  # an invalid one fails before counting starts
     if form is ReportFormat.HELP:
-        cli.explain_fields(ctx.command)
+        cli.explain_fields(ctx)
     _check_options(cli, form, by, save, compare, recorded)
     whole = by is None and form in {ReportFormat.JSON, ReportFormat.YAML}
     about = by or By.GROUP

@@ -18,7 +18,7 @@ _LEAST_INTERVAL_MS = 100
 
 def _prints_rates(ctx: typer.Context, rate: bool) -> bool:
     if rate:
-        prints_instead(ctx.command, WatchedRateRow)
+        prints_instead(ctx, WatchedRateRow)
     return rate
 
 

@@ -17,7 +17,7 @@ _BY = ("topic", "kind", "group", "day")
 def _prints_by(ctx: typer.Context, by: str) -> str:
     """Make ``--by kind -o help`` explain the selected rows."""
     if by == "kind":
-        prints_instead(ctx.command, DiskKindRow)
+        prints_instead(ctx, DiskKindRow)
     return by
 
 

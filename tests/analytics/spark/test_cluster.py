@@ -132,6 +132,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Here:
     return document(report(*words(), "--engine", "local", home=home))
 
 
+@pytest.mark.long
 def test_a_cluster_says_what_this_process_says(
     cluster: Cluster, here: Here, tmp_path: Path
 ) -> None:

@@ -134,7 +134,7 @@ FAILING = (
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "verbose",
-    [(), pytest.param(("--verbose",), marks=pytest.mark.long), ("--debug",)],
+    [("--debug",), *(pytest.param(w, marks=pytest.mark.long) for w in ((), ("--verbose",)))],
     ids=" ".join,
 )
 def test_no_line_of_failing_commands_is_anything_else(store, verbose):

@@ -30,13 +30,8 @@ def test_sync_flush_keeps_what_was_acknowledged_after_the_death_of_another_write
     assert max(one["instants"] for one in found) > 750
 
 
-@pytest.mark.parametrize(
-    ("every", "share", "least"),
-    [
-        (300, 0.25, 50),
-        pytest.param(8, 0.25, 2_000, marks=pytest.mark.long),
-    ],
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("every", "share", "least"), [(300, 0.25, 50), (8, 0.25, 2_000)])
 def test_a_second_power_loss_brings_nothing_back_that_the_first_recovery_took_away(
     every, share, least
 ):
