@@ -38,7 +38,7 @@ PURE_TESTS := $(addprefix tests/,$(addsuffix .py,\
 	storage/index/test_index_slots storage/log/test_walk \
 	storage/append/test_fast_append storage/tools/fsck/test_findings \
 	client/listener/test_process_queue client/listener/test_ack_collector broker/pull/test_pull))
-PURE := RMQCTL_PURE=1 $(BIN)/python -m pytest -q -p no:cacheprovider -m 'not long' $(PURE_TESTS)
+PURE := RMQCTL_PURE=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal -p no:cacheprovider -m 'not long' $(PURE_TESTS)
 
 # Three on two cores: tests of processes and of pauses wait for a third of their time. Their stores, three gigabytes
 # at a time, lie in memory where there is a file system for that with enough room: none needs a device.

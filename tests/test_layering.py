@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -22,7 +23,12 @@ def files(*packages: str) -> Iterator[Path]:
 
 def sources(*packages: str) -> Iterator[tuple[Path, ast.Module]]:
     for path in files(*packages):
-        yield path, ast.parse(path.read_text("utf-8"), str(path))
+        yield path, parsed(path)
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"), str(path))
 
 
 def names_called(tree: ast.Module) -> set[str]:

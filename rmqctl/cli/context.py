@@ -521,9 +521,7 @@ def prints_instead(ctx: Any, row_type: type) -> None:
 
 def printed_by(ctx: Any) -> tuple[type, ...] | None:
     """The row types of this call; None if its command has no such mark."""
-    found: tuple[type, ...] | None = ctx.meta.get(
-        _PRINTED, getattr(ctx.command, "row_types", None)
-    )
+    found: tuple[type, ...] | None = ctx.meta.get(_PRINTED, getattr(ctx.command, "row_types", None))
     return found
 
 

@@ -24,13 +24,17 @@ NAMES = re.compile(
     r"|(?:get|set|list)xattr|CDLL|prctl|mincore|mallopt|renameat2|mremap|syscall|SYS_[a-z]\w*"
 )
 PATHS = re.compile(r"^/(?:proc|sys|dev/shm)(?:/|$)")
+MAY_NAME = re.compile(rf"{NAMES.pattern}|/(?:proc|sys|dev/shm)")
 C_NAMES = re.compile(rf"\b(?:{NAMES.pattern}|pthread_setname_np|flock|__linux__)\b")
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 
 
 def in_python(path: Path) -> Iterator[tuple[int, str]]:
     """Line and name of each such call of a module."""
-    tree = ast.parse(path.read_text("utf-8"))
+    source = path.read_text("utf-8")
+    if not MAY_NAME.search(source):
+        return
+    tree = ast.parse(source)
     texts = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
     for node in ast.walk(tree):
         match node:
