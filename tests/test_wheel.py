@@ -102,6 +102,7 @@ def test_without_them_it_is_a_wheel_for_every_platform_that_does_the_same(tmp_pa
     assert said("consume", "t", "-e") == "one\n"
 
 
+@pytest.mark.long
 def test_installed_alone_it_sends_and_reads_beside_a_stray_client_file(wheel, tmp_path):
     """In an environment of its own, from a folder whose client.py would shadow our package."""
     environment = tmp_path / "env"

@@ -31,11 +31,13 @@ def tables(place, once):
     return once("rows", lambda _: rows_table.measured(*place))
 
 
+@pytest.mark.long
 def test_the_document_has_the_columns_that_terminals_leave_out(tables):
     written = (ROOT / "docs" / "rows.md").read_text("utf-8")
     assert written == rows_table.document(tables), "run `make rows`"
 
 
+@pytest.mark.long
 def test_every_line_keeps_to_the_terminal_but_for_names_that_are_longer(tables):
     assert len(tables) > 70
     for table in tables:
@@ -48,6 +50,7 @@ def test_every_line_keeps_to_the_terminal_but_for_names_that_are_longer(tables):
                 assert cell_len(line) <= width or alone, (table.call.line, line)
 
 
+@pytest.mark.long
 def test_names_and_states_are_whole_at_every_width(tables):
     """The words of columns that are never cut, from a terminal that has room for all."""
     for table in tables:

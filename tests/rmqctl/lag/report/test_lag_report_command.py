@@ -245,7 +245,7 @@ def test_spark_reports_the_same_and_says_nothing_else(store: Path, tmp_path: Pat
     ("environment", "said"),
     [
         ({"JAVA_HOME": "/nowhere", "PATH": "/nowhere"}, None),
-        ({}, "spark://127.0.0.1:1"),
+        pytest.param({}, "spark://127.0.0.1:1", marks=pytest.mark.long),
     ],
 )
 def test_without_a_spark_that_works_one_sentence(
