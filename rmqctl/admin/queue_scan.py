@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from rmqctl.admin.left_out import MOST_NAMED
+from rmqctl.admin.scan_progress import OnProgress, no_progress
 from storage.format.errors import BodyError
 from storage.read.by_time import Boundary
 from storage.read.replaced import places_without_message
@@ -22,6 +23,7 @@ class QueueScan:
 
     ``begins`` are the start offsets by queue. ``unreadable`` counts messages that were left out as
     their record is damaged or gone, or as the filter needs a body that cannot be unpacked.
+    ``on_progress`` takes how many messages were looked at, and how many there are.
     """
 
     def __init__(
@@ -30,11 +32,14 @@ class QueueScan:
         topic: str,
         wanted: "MessageFilter | None" = None,
         begins: Mapping[int, int] | None = None,
+        on_progress: OnProgress = no_progress,
     ) -> None:
         self._view = view
         self._topic = topic
         self._wanted = wanted
         self._begins = begins or {}
+        self._on_progress = on_progress
+        self._looked_at = self._total = 0
         self.unreadable = 0
         self.bodies: list[str] = []
         """Some messages whose bodies cannot be unpacked, with the reason."""
@@ -42,8 +47,9 @@ class QueueScan:
     def messages(self) -> Iterator["MessageExt"]:
         """Yield the messages."""
         predicate = self._wanted.predicate if self._wanted else None
-        for queue_id in self.queue_ids():
-            low, high = self._span(queue_id)
+        spans = [(queue_id, *self._span(queue_id)) for queue_id in self.queue_ids()]
+        self._looked_at, self._total = 0, sum(max(0, high - low) for _, low, high in spans)
+        for queue_id, low, high in spans:
             for message in self._read(queue_id, low, high):
                 try:
                     if predicate is not None and not predicate(message):
@@ -77,15 +83,19 @@ class QueueScan:
     def _read(self, queue_id: int, low: int, high: int) -> Iterator["MessageExt"]:
         at = low
         while at < high:
+            self._on_progress(self._looked_at, self._total)
             result = self._view.get_message(self._topic, queue_id, at, min(_BATCH, high - at))
             yield from (message for message in result.messages if message.queue_offset < high)
             following = min(result.next_begin_offset, high)
             if following <= at:
                 self.unreadable += high - at
-                return
+                self._looked_at += high - at
+                break
             if following - at > len(result.messages):
                 self.unreadable += self._left_out(queue_id, at, following, len(result.messages))
+            self._looked_at += following - at
             at = following
+        self._on_progress(self._looked_at, self._total)
 
     def _left_out(self, queue_id: int, start: int, end: int, read: int) -> int:
         """How many of a queue's messages could not be read; a place of a repair is none."""

@@ -1,9 +1,9 @@
-"""How far a scan of the log is, for those who wait for it."""
+"""How far a scan of the log or of queues is, for those who wait for it."""
 
 from collections.abc import Callable
 
 OnProgress = Callable[[int, int], object]
-"""Called with the scanned bytes and the total of a scan: first with 0, last with the total.
+"""Called with what was scanned, and the total of the scan: bytes of the log, or messages of queues.
 
 A function that scans several times begins again with 0. What the callback raises ends the scan.
 """

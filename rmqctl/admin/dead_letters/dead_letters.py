@@ -8,6 +8,7 @@ from broker.retry.redrive_properties import redrive_count
 from rmqctl.admin.known_groups import check_known_group
 from rmqctl.admin.message_filter import EVERY_MESSAGE, MessageFilter, MessageSelection, key_hint
 from rmqctl.admin.queue_scan import QueueScan
+from rmqctl.admin.scan_progress import OnProgress, no_progress
 from rmqctl.errors import CliError, NotFound
 from rmqctl.exit_codes import DAMAGED
 from storage.clock import now_ms as clock_ms
@@ -57,7 +58,11 @@ class DeadLetters:
         return offset in self.handled_in(queue_id)
 
     def messages(
-        self, wanted: MessageFilter = EVERY_MESSAGE, *, unhandled: bool = False
+        self,
+        wanted: MessageFilter = EVERY_MESSAGE,
+        *,
+        unhandled: bool = False,
+        on_progress: OnProgress = no_progress,
     ) -> Iterator["MessageExt"]:
         """The dead letters that a filter selects, oldest first in each queue.
 
@@ -65,7 +70,7 @@ class DeadLetters:
         whose bodies the filter needed and that cannot be unpacked.
         """
         begins = {queue_id: marks.cursor for queue_id, marks in self._handled.items()}
-        scan = QueueScan(self.view, self.topic, wanted, begins if unhandled else {})
+        scan = QueueScan(self.view, self.topic, wanted, begins if unhandled else {}, on_progress)
         for message in scan.messages():
             if not (unhandled and self.is_handled(place_of(message))):
                 yield message
@@ -98,14 +103,20 @@ class DeadLetters:
                 preview(message),
             )
 
-    def chosen(self, chosen: MessageSelection, *, handled: bool = False) -> Iterator["MessageExt"]:
+    def chosen(
+        self,
+        chosen: MessageSelection,
+        *,
+        handled: bool = False,
+        on_progress: OnProgress = no_progress,
+    ) -> Iterator["MessageExt"]:
         """The dead letters of a selection; those named by id even if they were handled.
 
         With ``handled`` so are those that a filter selects. NotFound for an unknown id. For what
         cannot be read see ``messages``.
         """
         if not chosen.ids:
-            yield from self.messages(chosen.wanted, unhandled=not handled)
+            yield from self.messages(chosen.wanted, unhandled=not handled, on_progress=on_progress)
             return
         found = {}
         for message_id in chosen.ids:

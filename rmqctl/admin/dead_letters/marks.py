@@ -12,6 +12,7 @@ from rmqctl.admin.changes import Change, JavaCheck, Outcome, Warn, no_warning
 from rmqctl.admin.java_writers import refuse_beside_java
 from rmqctl.admin.left_out import tell_unreadable
 from rmqctl.admin.message_filter import MessageSelection
+from rmqctl.admin.scan_progress import OnProgress, no_progress
 from rmqctl.errors import CliError, NotFound
 from rmqctl.exit_codes import CHANGED
 from storage.clock import now_ms
@@ -109,12 +110,14 @@ def acknowledge(
     *,
     left_out: Warn = no_warning,
     java_check: JavaCheck | None = None,
+    on_progress: OnProgress = no_progress,
 ) -> MarkChange:
     """Mark dead letters as handled that are not marked yet.
 
     Marks belong to rmqctl; other programs ignore them. NotFound for an unknown group or id.
     """
-    return _change(DeadLetters(view, broker, group), chosen, left_out, java_check, handled=True)
+    dead_letters = DeadLetters(view, broker, group)
+    return _change(dead_letters, chosen, left_out, java_check, on_progress, handled=True)
 
 
 def remove_marks(
@@ -125,9 +128,11 @@ def remove_marks(
     *,
     left_out: Warn = no_warning,
     java_check: JavaCheck | None = None,
+    on_progress: OnProgress = no_progress,
 ) -> MarkChange:
     """Remove the marks of dead letters. NotFound for an unknown group or id."""
-    return _change(DeadLetters(view, broker, group), chosen, left_out, java_check, handled=False)
+    dead_letters = DeadLetters(view, broker, group)
+    return _change(dead_letters, chosen, left_out, java_check, on_progress, handled=False)
 
 
 def _change(
@@ -135,12 +140,13 @@ def _change(
     chosen: MessageSelection,
     left_out: Warn,
     java_check: JavaCheck | None,
+    on_progress: OnProgress,
     *,
     handled: bool,
 ) -> MarkChange:
     plan = {
         place: message
-        for message in dead_letters.chosen(chosen, handled=not handled)
+        for message in dead_letters.chosen(chosen, handled=not handled, on_progress=on_progress)
         if dead_letters.is_handled(place := place_of(message)) is not handled
     }
     tell_unreadable(left_out, dead_letters.unreadable, dead_letters.bodies)

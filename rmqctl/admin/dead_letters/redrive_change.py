@@ -10,6 +10,7 @@ from rmqctl.admin.changes import Change, JavaCheck, Outcome, Warn, no_warning
 from rmqctl.admin.java_writers import refuse_beside_java
 from rmqctl.admin.left_out import tell_unreadable
 from rmqctl.admin.message_filter import MessageSelection
+from rmqctl.admin.scan_progress import OnProgress, no_progress
 from rmqctl.admin.writing import OpenWriter, StoreWriter, time_of, writer_of
 from rmqctl.errors import CliError, NotFound, Refused
 from rmqctl.exit_codes import CHANGED
@@ -234,6 +235,7 @@ def redrive(
     now_ms: int | None = None,
     warn: Warn = no_warning,
     left_out: Warn = no_warning,
+    on_progress: OnProgress = no_progress,
 ) -> Redrive:
     """Send dead letters again, each with a receipt; those that were sent are marked as handled.
 
@@ -243,7 +245,7 @@ def redrive(
     target that is reserved for the broker. Rows are RedriveRow, then RedriveReceipt.
     """
     dead_letters = DeadLetters(view, broker, group)
-    messages = list(dead_letters.chosen(chosen))[: limits.most]
+    messages = list(dead_letters.chosen(chosen, on_progress=on_progress))[: limits.most]
     edited = None
     if edit is not None:
         edited = edit(messages)
@@ -267,7 +269,7 @@ def redrive(
         to_be_edited=edit is not None and edited is None,
         allow_empty=limits.allow_empty,
     )
-    planned = planner.plan(messages)
+    planned = planner.plan(messages, on_progress)
     tell_unreadable(left_out, dead_letters.unreadable, dead_letters.bodies)
     for killed, _ in unsettled(view.root, group):
         warn(f"run {killed.run} was interrupted; continue it with --resume {killed.run}")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from broker.retry.failures import origin_of
 from broker.retry.redrive_properties import redrive_count
 from broker.validation import BODY_LENGTH_ZERO, check_topic
+from rmqctl.admin.scan_progress import OnProgress, no_progress
 from rmqctl.errors import NotFound, UsageProblem
 from storage.format.message import (
     DLQ_GROUP_TOPIC_PREFIX,
@@ -74,9 +75,16 @@ class Planner:
             if why_not is not None:
                 raise (NotFound if broker.topic(target) is None else UsageProblem)(why_not)
 
-    def plan(self, messages: Iterable["MessageExt"]) -> list[Planned]:
+    def plan(
+        self, messages: Sequence["MessageExt"], on_progress: OnProgress = no_progress
+    ) -> list[Planned]:
         """The plan of each dead letter."""
-        return [self._planned(message) for message in messages]
+        planned = []
+        for number, message in enumerate(messages):
+            on_progress(number, len(messages))
+            planned.append(self._planned(message))
+        on_progress(len(messages), len(messages))
+        return planned
 
     def _planned(self, message: "MessageExt") -> Planned:
         place = place_of(message)

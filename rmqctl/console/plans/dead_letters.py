@@ -6,6 +6,7 @@ from datetime import tzinfo
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rmqctl.admin.changes import Change
+from rmqctl.console.looks.look import Progress
 from rmqctl.console.prompt import Prompt
 from storage.counted import counted
 from storage.parse.durations import parse_rate
@@ -104,6 +105,7 @@ class Redrive(Questions):
                 now_ms=making.now_ms,
                 warn=making.warn,
                 left_out=making.warn,
+                on_progress=_told(making),
             )
 
         return Wish(
@@ -119,6 +121,11 @@ class Redrive(Questions):
             stopped=_goes_on,
             hurry=pace.end,
         )
+
+
+def _told(making: Making) -> Callable[[int, int], object]:
+    """Says how many dead letters were looked at."""
+    return lambda done, total: making.advance(Progress(done, total, "messages"))
 
 
 class _Pace:
@@ -177,6 +184,7 @@ def acknowledge(letters: Letters) -> Wish:
             letters.selection(making.now_ms),
             left_out=making.warn,
             java_check=making.java_check,
+            on_progress=_told(making),
         )
 
     def words(change: Change | None) -> tuple[str, ...]:

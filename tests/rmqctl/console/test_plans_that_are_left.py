@@ -1,4 +1,4 @@
-"""The plan of a repair checks the whole store: it says how far it is, and ends if it is left."""
+"""A plan that reads a whole store, or all dead letters, says how far it is; left, it ends."""
 
 import threading
 
@@ -7,10 +7,22 @@ import pytest
 from broker.embedded.broker import EmbeddedBroker
 from rmqctl.console.looks.look import Place, Source
 from rmqctl.console.plans import planning, stores
+from rmqctl.console.plans.dead_letters import Letters, Redrive, acknowledge
 from rmqctl.console.plans.wish import Stopped
 from storage.clock import now_ms
+from storage.format.message import Message
 from tests.support.cli import run
 from tests.support.console import drive
+from tests.support.dead_letters import bury
+
+REASON = "RuntimeError: no reason at all"
+LETTERS = 40
+"""More than are read at once."""
+OF_LETTERS = {
+    "all are sent": Redrive(Letters("g")).wish,
+    "those of a reason are sent": Redrive(Letters("g", (), "reason", REASON)).wish,
+    "all are marked": lambda: acknowledge(Letters("g")),
+}
 
 
 @pytest.fixture
@@ -33,6 +45,45 @@ def test_a_check_for_a_plan_ends_where_the_plan_is_not_wanted(stocked):
     assert len(told) == 1
     assert plan.change is None
     assert plan.error is not None
+
+
+@pytest.fixture
+def buried(store):
+    """Dead letters of a group."""
+    bury(store, "g", [Message("orders", bytes([number])) for number in range(LETTERS)])
+    return store
+
+
+def planned(root, wish, advance):
+    with EmbeddedBroker.open(root, read_only=True) as broker:
+        return planning.make_plan(Source(broker, now_ms(), lambda _: None, {}, advance), wish)
+
+
+@pytest.mark.parametrize("wish", OF_LETTERS.values(), ids=OF_LETTERS)
+def test_a_plan_of_letters_says_how_many_it_has_looked_at(buried, wish):
+    told = []
+    plan = planned(buried, wish(), told.append)
+    assert len(plan.change.plan) == LETTERS
+    assert told[0] == (0, LETTERS, "messages", 0)
+    assert told[-1] == (LETTERS, LETTERS, "messages", 0)
+    assert 0 < told[1].done < LETTERS
+
+
+@pytest.mark.parametrize("wish", OF_LETTERS.values(), ids=OF_LETTERS)
+def test_it_ends_where_it_is_not_wanted_any_more(buried, wish):
+    whole = []
+    planned(buried, wish(), whole.append)
+    for last in range(1, len(whole)):
+        told = []
+
+        def advance(progress, told=told, last=last):
+            told.append(progress)
+            if len(told) == last:
+                raise Stopped
+
+        plan = planned(buried, wish(), advance)
+        assert plan.change is None
+        assert len(told) == last, "it has ended at once"
 
 
 @pytest.mark.slow
