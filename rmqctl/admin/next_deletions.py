@@ -1,8 +1,11 @@
-"""The log files that are deleted next, when, and their messages."""
+"""The log files that are deleted next, when, and which messages and groups that concerns."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from broker.members.living import members_by_group
+from storage.configs.consumer_offsets import split_topic_at_group
+from storage.format.message import RETRY_GROUP_TOPIC_PREFIX, retry_topic
 from storage.retention import LogFile, RetentionRules, due_now, log_files, rules_by_hand, rules_of
 
 if TYPE_CHECKING:
@@ -74,14 +77,94 @@ def within(view: "StoreView", first: int, until: int) -> Iterator[tuple[str, int
             yield topic, queue_id, begin, end
 
 
-def unread_by(progress: Progress, topic: str, ends: Mapping[int, int]) -> list[str]:
-    """Groups with progress in a topic that have not read a queue up to an offset.
+class NotRead(NamedTuple):
+    """The groups that have not read some messages, and those of which that is unknown; sorted."""
 
-    A queue in which such a group has no progress is unknown, and not counted.
+    unread: list[str]
+    unknown: list[str]
+
+
+class ReadersProgress:
+    """How far groups have read the topics of a store, and of which groups that is unknown.
+
+    ``progress`` is read before the bounds of queues are. Groups without progress are known by their
+    live members, and by their retry topics, which are read from the start.
     """
-    return sorted(
-        group
-        for (group, name), offsets in progress.items()
-        if name == topic
-        and any(offsets[queue] < end for queue, end in ends.items() if queue in offsets)
-    )
+
+    def __init__(self, view: "StoreView", progress: Progress) -> None:
+        self._view = view
+        self.doubt = view.progress_doubt()
+        """Why committed offsets may not be the last ones of groups; None without a reason."""
+        self._topics: dict[str, dict[str, Mapping[int, int]]] = {}
+        for (group, topic), offsets in progress.items():
+            self._topics.setdefault(topic, {})[group] = offsets
+        for group, members in members_by_group(view.root).items():
+            for member in members:
+                for item in member.consumer.subscriptions:
+                    self._topics.setdefault(item.topic, {}).setdefault(group, {})
+
+    def of_topic(self, topic: str) -> Mapping[str, Mapping[int, int]]:
+        """The groups that read a topic, and the committed offset of each of its queues."""
+        groups = self._topics.get(topic, {})
+        own = topic.removeprefix(RETRY_GROUP_TOPIC_PREFIX)
+        return groups if own == topic or own in groups else {**groups, own: {}}
+
+    def topics_of(self, group: str) -> list[str]:
+        """The topics that a group is known to read, sorted."""
+        return sorted(topic for topic, groups in self._topics.items() if group in groups)
+
+    def not_read(self, topics: Mapping[str, Mapping[int, int]]) -> NotRead:
+        """The groups that have not read queues of some topics up to an offset.
+
+        ``topics`` has that offset by queue id, of queues with messages before it. Unknown is a
+        group without progress in one of the queues, or beyond its end; and each one that has read
+        all by progress that is in doubt.
+        """
+        unread: set[str] = set()
+        unknown: set[str] = set()
+        for topic, ends in topics.items():
+            for group, offsets in self.of_topic(topic).items():
+                has_unread, is_unknown = self._judge(group, topic, offsets, ends)
+                if has_unread:
+                    unread.add(group)
+                if is_unknown:
+                    unknown.add(group)
+        return NotRead(sorted(unread), sorted(unknown))
+
+    def _judge(
+        self, group: str, topic: str, offsets: Mapping[int, int], ends: Mapping[int, int]
+    ) -> tuple[bool, bool]:
+        """Whether a group has not read a queue up to its end, and whether that is unknown."""
+        has_unread = is_unknown = False
+        for queue_id, end in ends.items():
+            offset = offsets.get(queue_id)
+            if offset is None or offset < 0:
+                if topic == retry_topic(group):
+                    has_unread = True
+                else:
+                    is_unknown = True
+            elif offset < end:
+                has_unread = True
+            elif offset > end and offset > self._view.queue_bounds(topic, queue_id)[1]:
+                is_unknown = True
+        in_doubt = self.doubt is not None and bool(ends) and not has_unread
+        return has_unread, is_unknown or in_doubt
+
+    def unknown_note(self, unknown: str) -> str:
+        """What is said of groups of which it is unknown; "" without any, and without a doubt."""
+        if self.doubt is not None:
+            whose = f"unknown for {unknown}" if unknown else "unknown for all groups"
+            return f"{whose}: {self.doubt}"
+        if not unknown:
+            return ""
+        return f"unknown for {unknown}, without progress in some queue or beyond its end"
+
+
+def readers_of(view: "StoreView") -> ReadersProgress:
+    """The readers of a store by its progress as of now. Raises CorruptFileError."""
+    progress = {}
+    for key, offsets in view.consumer_offsets().items():
+        parts = split_topic_at_group(key)
+        if parts is not None and offsets:
+            progress[parts[1], parts[0]] = offsets
+    return ReadersProgress(view, progress)

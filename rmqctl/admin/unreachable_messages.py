@@ -1,7 +1,8 @@
 """Stored messages that a change of settings makes unreachable: the sentences of the plans.
 
 Every sentence has the number of messages and how many of them groups have not read. A queue in
-which a group has no progress, or progress beyond the end, is reported as unknown.
+which a group has no progress, or progress beyond the end, is reported as unknown, and what groups
+have read by progress that is in doubt.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from storage.configs.consumer_offsets import split_topic_at_group
 from storage.counted import counted
 from storage.format.java_numbers import parse_digits
 from storage.format.message import (
@@ -23,7 +23,7 @@ from storage.format.message import (
 from storage.parse.times import format_time
 from storage.retention import LogFile, log_files, rules_of
 
-from .next_deletions import unread_by, within
+from .next_deletions import ReadersProgress, readers_of, within
 from .queues.topic_queues import bounds_from
 
 if TYPE_CHECKING:
@@ -47,35 +47,40 @@ class Unread(NamedTuple):
 
     messages: int
     groups: dict[str, int]
-    """Groups with progress in the topic and unread messages, with the number of messages."""
+    """Groups with unread messages, with the number of messages."""
     unknown: list[str]
-    """Groups with progress in the topic, but none in one of these queues, or beyond its end."""
+    """Groups without progress in one of these queues, or beyond its end, or with doubtful
+    progress."""
     has_groups: bool
-    """Whether any group has progress in the topic."""
+    """Whether any group is known to read the topic."""
+    readers: ReadersProgress
 
 
 def unread_of(view: StoreView, topic: str, first_queue: int = 0) -> Unread:
     """The unread messages of groups in the queues from a number on."""
-    committed = view.consumer_offsets()  # before the bounds: none goes beyond them meanwhile
+    return _unread_of(view, topic, readers_of(view), first_queue)
+
+
+def _unread_of(
+    view: StoreView, topic: str, readers: ReadersProgress, first_queue: int = 0
+) -> Unread:
+    # Progress was read before the bounds: none goes beyond them meanwhile.
     bounds = bounds_from(view, topic, first_queue)
     messages = sum(high - low for low, high in bounds.values())
     groups: dict[str, int] = {}
-    unknown = []
-    has_groups = False
-    for key, offsets in committed.items():
-        parts = split_topic_at_group(key)
-        if parts is None or parts[0] != topic or not offsets:
-            continue
-        has_groups = True
+    for group, offsets in readers.of_topic(topic).items():
+        start = 0 if topic == retry_topic(group) else None
         left = 0
         for queue_id, (low, high) in bounds.items():
-            if offsets.get(queue_id, high + 1) <= high:
-                left += high - max(low, offsets[queue_id])
-            elif high > low and parts[1] not in unknown:
-                unknown.append(parts[1])
+            offset = offsets.get(queue_id, start)
+            if offset is not None and 0 <= offset <= high:
+                left += high - max(low, offset)
         if left:
-            groups[parts[1]] = left
-    return Unread(messages, dict(sorted(groups.items())), sorted(unknown), has_groups)
+            groups[group] = left
+    ends = {queue_id: high for queue_id, (low, high) in bounds.items() if high > low}
+    unknown = readers.not_read({topic: ends}).unknown
+    has_groups = bool(readers.of_topic(topic))
+    return Unread(messages, dict(sorted(groups.items())), unknown, has_groups, readers)
 
 
 def unread_note(view: StoreView, topic: str, queues: int) -> str:
@@ -118,18 +123,24 @@ def retries_note(view: StoreView, group: str) -> str:
 
 
 def unread_of_group(view: StoreView, group: str) -> str:
-    """The unread messages of a group in all topics; "" if there are none."""
+    """The unread messages of a group in all topics; "" if there are none, and none unknown."""
     counts = {}
-    for key in view.consumer_offsets():
-        parts = split_topic_at_group(key)
-        if parts is not None and parts[1] == group:
-            count = unread_of(view, parts[0]).groups.get(group, 0)
-            if count:
-                counts[parts[0]] = count
-    if not counts:
-        return ""
-    topics = _named([f"{topic} ({count:,})" for topic, count in sorted(counts.items())])
-    return f"; {counted(sum(counts.values()), 'message')} unread in {topics}"
+    unknown = []
+    readers = readers_of(view)
+    for topic in readers.topics_of(group):
+        found = _unread_of(view, topic, readers)
+        if group in found.groups:
+            counts[topic] = found.groups[group]
+        if group in found.unknown:
+            unknown.append(topic)
+    note = ""
+    if counts:
+        topics = _named([f"{topic} ({count:,})" for topic, count in counts.items()])
+        note += f"; {counted(sum(counts.values()), 'message')} unread in {topics}"
+    if unknown:
+        what = "what else" if counts else "what"
+        note += f"; {what} is unread in {_named(unknown)} is unknown"
+    return note
 
 
 def retention_sentence(view: StoreView, config: StoreConfig, now_ms: int) -> str | None:
@@ -143,24 +154,22 @@ def retention_sentence(view: StoreView, config: StoreConfig, now_ms: int) -> str
     more = [file for file in after if file.first not in {old.first for old in before}]
     if not more:
         return None
+    readers = readers_of(view)  # before the queues: no progress goes beyond them meanwhile
     size = config.mapped_file_size_commit_log
     ends: dict[str, dict[int, int]] = {}
     messages = 0
     for topic, queue_id, begin, end in within(view, more[0].first, more[-1].first + size):
         messages += end - begin
         ends.setdefault(topic, {})[queue_id] = end
-    progress = {}
-    for key, offsets in view.consumer_offsets().items():
-        parts = split_topic_at_group(key)
-        if parts is not None:
-            progress[parts[1], parts[0]] = offsets
-    groups = {group for topic, of in ends.items() for group in unread_by(progress, topic, of)}
+    found = readers.not_read(ends)
     first = min(file.due_timestamp for file in more if file.due_timestamp is not None)
-    unread = (
-        f"not read to the end by {_named(sorted(groups))}, which would lose messages"
-        if groups
-        else "every group with progress has read them"
-    )
+    parts = []
+    if found.unread:
+        parts.append(f"not read to the end by {_named(found.unread)}, which would lose messages")
+    unknown = readers.unknown_note(_named(found.unknown))
+    if unknown:
+        parts.append(unknown)
+    unread = "; ".join(parts) or "every group with progress has read them"
     return (
         f"within 24 hours {counted(len(more), 'file')} of the log with "
         f"{counted(messages, 'message')} may be deleted that would otherwise stay, from "
@@ -224,10 +233,9 @@ def _by(found: Unread) -> str:
     if found.groups:
         groups = [f"{group} ({count:,})" for group, count in found.groups.items()]
         parts.append(f"unread by {_named(groups)}")
-    if found.unknown:
-        parts.append(
-            f"unknown for {_named(found.unknown)}, without progress in some queue or beyond its end"
-        )
+    unknown = found.readers.unknown_note(_named(found.unknown))
+    if unknown:
+        parts.append(unknown)
     if parts:
         return ": " + "; ".join(parts)
     return "; every group with progress has read them" if found.has_groups else ""

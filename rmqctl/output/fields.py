@@ -12,7 +12,8 @@ class Wide(NamedTuple):
 
 
 class OmitNull(NamedTuple):
-    """Annotation of a field that tables leave out if it is null; other formats have every field."""
+    """Annotation of a field that tables leave out if no row has a value, or no list an item; other
+    formats have every field."""
 
     help: str
 

@@ -107,7 +107,9 @@ class Table:
         return [
             i
             for i, field in enumerate(self.fields)
-            if self.view.columns or not field.omit_null or any(row[i] != "-" for row in rows)
+            if self.view.columns
+            or not field.omit_null
+            or any(row[i] not in ("", "-") for row in rows)
         ]
 
     def _aligned(self, rows: Sequence[Sequence[str]]) -> str:

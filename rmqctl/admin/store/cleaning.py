@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rmqctl.admin.changes import Change, Outcome, Warn, no_warning
-from rmqctl.admin.next_deletions import Progress, expired, unread_by, within
+from rmqctl.admin.next_deletions import ReadersProgress, expired, within
 from rmqctl.admin.offsets.committed import offsets_in_force
 from rmqctl.admin.writing import OpenWriter, writer_of
 from storage.clock import now_ms as clock_ms
@@ -28,6 +28,7 @@ class Cleaning(Change):
         self,
         view: "StoreView",
         plan: Sequence[CleanedFile],
+        readers: ReadersProgress,
         now_ms: int,
         open_writer: OpenWriter | None,
         older_than_ms: int | None = None,
@@ -37,7 +38,11 @@ class Cleaning(Change):
         self._older_than_ms = older_than_ms
         self._open_writer = open_writer or writer_of(view.root)
         unread = sorted({group for row in plan for group in row.unread_by})
+        unknown = sorted({group for row in plan for group in row.unknown_for})
         summary = [f"not read by {', '.join(unread)}, which will lose messages"] if unread else []
+        note = readers.unknown_note(", ".join(unknown))
+        if plan and note:
+            summary.append(f"whether all of it was read is {note}")
         if plan:
             summary.append("queue and index files that refer only to these are deleted, too")
         else:
@@ -97,12 +102,13 @@ def clean(
     folder has to be confirmed. Rows are CleanedFile, then CleanedFileDone.
     """
     now = clock_ms() if now_ms is None else now_ms
-    plan = _plan(view, offsets_in_force(view, broker, warn).table, now, older_than_ms)
-    return Cleaning(view, plan, now, open_writer, older_than_ms)
+    readers = ReadersProgress(view, offsets_in_force(view, broker, warn).table)
+    plan = _plan(view, readers, now, older_than_ms)
+    return Cleaning(view, plan, readers, now, open_writer, older_than_ms)
 
 
 def _plan(
-    view: "StoreView", progress: Progress, now_ms: int, older_than_ms: int | None
+    view: "StoreView", readers: ReadersProgress, now_ms: int, older_than_ms: int | None
 ) -> list[CleanedFile]:
     size = view.config.mapped_file_size_commit_log
     rows = []
@@ -114,7 +120,7 @@ def _plan(
         for topic, queue_id, begin, end in within(view, file.first, file.first + size):
             messages += end - begin
             ends.setdefault(topic, {})[queue_id] = end
-        groups = {group for topic, of in ends.items() for group in unread_by(progress, topic, of)}
+        groups = readers.not_read(ends)
         rows.append(
             CleanedFile(
                 f"{COMMITLOG}/{path.name}",
@@ -122,11 +128,12 @@ def _plan(
                 status.st_blocks * 512,
                 status.st_mtime_ns // 1_000_000,
                 messages,
-                sorted(groups),
+                groups.unread,
+                groups.unknown,
             )
         )
     return rows
 
 
 def _unplanned(name: str, kind: FileKind) -> CleanedFile:
-    return CleanedFile(name, kind, None, None, None, [])
+    return CleanedFile(name, kind, None, None, None, [], [])

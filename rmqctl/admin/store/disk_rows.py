@@ -33,6 +33,7 @@ class DiskUseRow(NamedTuple):
     oldest_timestamp: Annotated[int | None, "when the oldest one was stored"]
     newest_timestamp: Annotated[int | None, "when the newest one was stored", Rank.EXTRA]
     unread_by: Annotated[list[str], "groups with progress that have not read all of it", Rank.MAIN]
+    unknown_for: Annotated[list[str], OmitNull("groups of which that is unknown"), Rank.MAIN]
     freed_next: Annotated[int | None, "bytes of it that the next deletion frees", Rank.MAIN]
 
 

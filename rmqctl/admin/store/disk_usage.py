@@ -1,7 +1,7 @@
 """What a store takes on the disk, by topic, kind, group or day, and the next deletions."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta, tzinfo
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -12,10 +12,10 @@ from rmqctl.admin.changes import Warn, no_warning
 from rmqctl.admin.next_deletions import (
     NextClean,
     Progress,
+    ReadersProgress,
     expired,
     first_at,
     next_clean,
-    unread_by,
 )
 from rmqctl.admin.offsets.committed import offsets_in_force
 from rmqctl.admin.topics.figures import Part, TopicFigures, bounds_of_topics, log_bytes
@@ -96,10 +96,7 @@ class DiskUse:
     ) -> None:
         self._view = view
         self._known = {} if known is None else known
-        self._readers: dict[str, dict[tuple[str, str], Mapping[int, int]]] = {}
-        """The progress of groups, by topic."""
-        for key, offsets in progress.items():
-            self._readers.setdefault(key[1], {})[key] = offsets
+        self._readers = ReadersProgress(view, progress)
         self._bounds: dict[tuple[str, int], tuple[int, int]] = {}
         """Those of all queues, once they were read."""
         self._now = now_ms
@@ -119,7 +116,7 @@ class DiskUse:
         for topic, size in self.files.queues.items():
             if topic not in rows:  # its queues never had a message
                 none = DiskUseRow(
-                    DiskKind.TOPIC, topic, None, None, 0, 0, size, 0.0, None, None, [], 0
+                    DiskKind.TOPIC, topic, None, None, 0, 0, size, 0.0, None, None, [], [], 0
                 )
                 rows[topic] = none
         return dict(sorted(rows.items()))
@@ -139,7 +136,9 @@ class DiskUse:
             else:
                 left = 0
             share = left / self._whole if self._whole and left is not None else None
-            yield DiskUseRow(kind, None, None, None, None, left, size, share, None, None, [], None)
+            yield DiskUseRow(
+                kind, None, None, None, None, left, size, share, None, None, [], [], None
+            )
 
     def by_kind(self) -> Iterator[DiskKindRow]:
         """A row for each kind of bytes; the sum of ``disk_bytes`` is what ``du`` counts."""
@@ -333,6 +332,7 @@ class DiskUse:
         ends = {part.queue_id: part.end for part in parts if part.messages}
         size = _sum(sizes)
         queue = self.files.queues.get(topic, 0)
+        groups = self._readers.not_read({topic: ends})
         return DiskUseRow(
             DiskKind.TOPIC,
             topic,
@@ -344,7 +344,7 @@ class DiskUse:
             None if size is None or not self._whole else size / self._whole,
             min(known, default=None),
             max(known, default=None),
-            unread_by(self._readers.get(topic, {}), topic, ends),
+            *groups,
             _sum(freed),
         )
 
@@ -394,6 +394,7 @@ class DiskUse:
             min(oldest, default=None),
             max(newest, default=None),
             sorted({group for row in rows for group in row.unread_by}),
+            sorted({group for row in rows for group in row.unknown_for}),
             _sum([row.freed_next for row in rows]),
         )
 

@@ -31,6 +31,7 @@ class CleanedFile(NamedTuple):
     unread_by: Annotated[
         list[str], "groups with progress that have not read all of them", Rank.MAIN
     ]
+    unknown_for: Annotated[list[str], OmitNull("groups of which that is unknown"), Rank.MAIN]
 
 
 CleanedFileDone: Any = _new_row_type(
