@@ -370,10 +370,17 @@ class MessageStore(ForkAware):
         if self._full_index:
             self._note_full_index()
 
-    def clean(self, *, manual: bool = False, reserved_ms: int | None = None) -> DeletedFiles:
+    def clean(
+        self,
+        *,
+        manual: bool = False,
+        reserved_ms: int | None = None,
+        before: int | None = None,
+    ) -> DeletedFiles:
         """Delete log, queue and index files whose time is over; never the last of a kind.
 
-        ``manual``: at whatever hour; ``reserved_ms`` then stands for fileReservedTime.
+        ``manual``: at whatever hour; ``reserved_ms`` then stands for fileReservedTime. ``before``:
+        only log files that begin before this offset of the log.
         Runs by itself every 10 s in one process of a store that rmqctl made (start_services).
         """
         from storage.append.file_deletion import Retention
@@ -381,7 +388,9 @@ class MessageStore(ForkAware):
         self._check_usable()
         with self.write_lock():
             retention = Retention(self._fs, self.root, self.config, self._shared, self._appender)
-            return retention.run(self._clock(), manual=manual, reserved_ms=reserved_ms)
+            return retention.run(
+                self._clock(), manual=manual, reserved_ms=reserved_ms, before=before
+            )
 
     def _clean_when_due(self) -> None:
         """Raises CorruptFileError of a damaged file, after what could be deleted is."""

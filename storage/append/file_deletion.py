@@ -38,6 +38,8 @@ class DeletedFiles:
     index_files: tuple[str, ...] = ()
     damaged: tuple[CorruptFileError, ...] = ()
     """Files that are too short to show what they refer to: they stay, and all after them, too."""
+    left: int = 0
+    """Log files that are old enough and stay, as they do not lie before ``before``."""
 
 
 class Retention:
@@ -59,17 +61,25 @@ class Retention:
         self._damaged: list[CorruptFileError] = []
 
     def run(
-        self, now_ms: int, *, manual: bool = False, reserved_ms: int | None = None
+        self,
+        now_ms: int,
+        *,
+        manual: bool = False,
+        reserved_ms: int | None = None,
+        before: int | None = None,
     ) -> DeletedFiles:
         """Delete what is due at ``now_ms``; ``manual``: age alone decides, at whatever hour.
 
-        That age is ``reserved_ms``, else fileReservedTime.
+        That age is ``reserved_ms``, else fileReservedTime. Log files that begin at or after
+        ``before`` stay.
 
         A death in between leaves files that the next run deletes. Raises OSError.
         """
         self._damaged = []
         self._appender.put_keys()  # while all their records are there
-        log_files = self._expired_log_files(now_ms, manual=manual, reserved_ms=reserved_ms)
+        expired = self._expired_log_files(now_ms, manual=manual, reserved_ms=reserved_ms)
+        going = expired if before is None else [first for first in expired if first < before]
+        log_files = going[:FILES_PER_RUN]
         words = self._shared.words
         if log_files:
             # Readers stop reading below the new minimum before the files are deleted.
@@ -84,6 +94,7 @@ class Retention:
             tuple(self._delete_queue_files(log_min)),
             tuple(self._delete_index_files(log_min)),
             tuple(self._damaged),
+            len(expired) - len(going),
         )
         if cleaned.log_files or cleaned.queue_files or cleaned.index_files:
             words[Word.FILES_GENERATION] = words[Word.FILES_GENERATION] + 1
@@ -97,7 +108,7 @@ class Retention:
         rules = rules_by_hand(config, reserved_ms) if manual else rules_of(self._root, config)
         log_end = self._shared.words[Word.LOG_END]
         files = log_files(self._root, config, rules, log_end, now_ms)
-        return [file.first for file in due_now(files, now_ms)[:FILES_PER_RUN]]
+        return [file.first for file in due_now(files, now_ms)]
 
     def _delete_queue_files(self, log_min: int) -> list[str]:
         """Leading files whose last unit points below the log, of every queue."""

@@ -9,8 +9,9 @@ from rmqctl.admin.offsets.committed import offsets_in_force
 from rmqctl.admin.writing import OpenWriter, writer_of
 from storage.clock import now_ms as clock_ms
 from storage.configs.journal import Journal
+from storage.counted import counted
 from storage.errors import go_on_without
-from storage.format.names import COMMITLOG, file_name
+from storage.format.names import COMMITLOG, file_name, parse_file_name
 from storage.retention import HOUR_MS
 
 from .cleaning_levers import levers
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Cleaning(Change):
-    """A change that deletes expired files."""
+    """A change that deletes expired files: those of the plan, and no younger one."""
 
     def __init__(
         self,
@@ -32,8 +33,16 @@ class Cleaning(Change):
         now_ms: int,
         open_writer: OpenWriter | None,
         older_than_ms: int | None = None,
+        warn: Warn = no_warning,
     ) -> None:
         self._root = view.root
+        self._warn = warn
+        self._end = 0
+        """The end of the last planned file in the log."""
+        if plan:
+            last = parse_file_name(plan[-1].file.rpartition("/")[2])
+            assert last is not None
+            self._end = last + view.config.mapped_file_size_commit_log
         self._now_ms = now_ms
         self._older_than_ms = older_than_ms
         self._open_writer = open_writer or writer_of(view.root)
@@ -70,7 +79,9 @@ class Cleaning(Change):
             assert store is not None
             Journal(self._root).append(entry, self._now_ms)
             while True:
-                cleaned = store.clean(manual=True, reserved_ms=self._older_than_ms)
+                cleaned = store.clean(
+                    manual=True, reserved_ms=self._older_than_ms, before=self._end
+                )
                 for name in cleaned.log_files:
                     row = left.pop(name, None)
                     yield CleanedFileDone(*(row or _unplanned(name, FileKind.LOG)), True)
@@ -82,6 +93,13 @@ class Cleaning(Change):
                     break
         for error in cleaned.damaged:
             go_on_without(error, "it stays, and the files after it, too")
+        if cleaned.left:
+            more = counted(cleaned.left, "more file")
+            are, them = ("is", "it") if cleaned.left == 1 else ("are", "them")
+            self._warn(
+                f"{more} of the log {are} old enough now, but not part of the plan; run the "
+                f"command again to see {them}"
+            )
         for row in left.values():
             yield CleanedFileDone(*row, not (self._root / row.file).exists())
 
@@ -104,7 +122,7 @@ def clean(
     now = clock_ms() if now_ms is None else now_ms
     readers = ReadersProgress(view, offsets_in_force(view, broker, warn).table)
     plan = _plan(view, readers, now, older_than_ms)
-    return Cleaning(view, plan, readers, now, open_writer, older_than_ms)
+    return Cleaning(view, plan, readers, now, open_writer, older_than_ms, warn)
 
 
 def _plan(

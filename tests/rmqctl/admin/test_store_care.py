@@ -66,6 +66,39 @@ def test_expired_files_are_deleted_but_for_the_newest(full, ask):
     assert admin.clean(*ask(full), now_ms=NOW).plan == []
 
 
+@pytest.mark.parametrize("files", [1, 3])
+def test_files_that_come_of_age_after_the_plan_stay(full, ask, files):
+    logs = names(full)
+    for name in logs[1:]:
+        os.utime(full / "commitlog" / name)
+    warnings: list[str] = []
+    change = admin.clean(*ask(full), warn=warnings.append)
+    assert [row.file for row in change.plan] == [f"commitlog/{logs[0]}"]
+    for name in logs[1 : 1 + files]:
+        os.utime(full / "commitlog" / name, (1, 1))
+    rows = list(change.apply(NOTE).rows)
+    assert [(row.file, row.applied) for row in rows if row.kind == "log"] == [
+        (f"commitlog/{logs[0]}", True)
+    ]
+    assert names(full) == logs[1:]
+    what = "1 more file of the log is" if files == 1 else "3 more files of the log are"
+    it = "it" if files == 1 else "them"
+    assert warnings == [
+        f"{what} old enough now, but not part of the plan; run the command again to see {it}"
+    ]
+
+
+def test_a_plan_of_nothing_deletes_nothing(full, ask):
+    logs = names(full)
+    for name in logs:
+        os.utime(full / "commitlog" / name)
+    change = admin.clean(*ask(full))
+    for name in logs:
+        os.utime(full / "commitlog" / name, (1, 1))
+    assert list(change.apply(NOTE).rows) == []
+    assert names(full) == logs
+
+
 @pytest.fixture
 def snapshot(orders, tmp_path):
     """A snapshot of the store of orders."""

@@ -168,6 +168,18 @@ def test_a_run_deletes_ten_files_at_most(tmp_path: Path) -> None:
         assert [len(store.clean(manual=True).log_files) for _ in range(3)] == [10, 5, 0]
 
 
+def test_files_from_a_place_of_the_log_on_stay(tmp_path: Path) -> None:
+    with five_a_file(tmp_path / "s") as store:
+        overdue(store.root, 5)
+        firsts = sorted(int(path.name) for path in (store.root / "commitlog").iterdir())
+        cleaned = store.clean(manual=True, before=firsts[2])
+        assert [int(name.rpartition("/")[2]) for name in cleaned.log_files] == firsts[:2]
+        assert cleaned.left == 3
+        assert store.clean(manual=True, before=0).log_files == ()
+        cleaned = store.clean(manual=True)
+        assert (len(cleaned.log_files), cleaned.left) == (3, 0)
+
+
 @pytest.mark.conformance("A18")
 def test_a_queue_file_stays_while_its_last_unit_points_into_the_log(tmp_path: Path) -> None:
     """Message 15 is the last of a queue file of four and the first of a log file of five."""
