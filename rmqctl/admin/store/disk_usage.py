@@ -238,12 +238,12 @@ class DiskUse:
         yield from self._forecast()
 
     def _forecast(self) -> Iterator[str]:
-        """When the disk is full at the rate of the last day, without deletions."""
+        """When the disk is full at the rate of the last day, without deletions, if it is not."""
         view = self._view
         begin = max(view.log_min_offset(), self._day_ago())
         grown = view.log_max_offset() - begin
         used = used_ratio(view.root) * 100
-        if grown <= 0 or used >= 100:
+        if grown <= 0:
             yield f"the disk is {used:.0f} % full; no message was stored within the last day"
             return
         space = os.statvfs(view.root)

@@ -11,9 +11,11 @@ from rmqctl.admin import store as admin, topics as topics_admin
 from rmqctl.admin.changes import journal_note
 from rmqctl.admin.store.disk_files import DiskKind
 from rmqctl.admin.store.disk_usage import KnownFigures
+from storage.clock import now_ms as clock_ms
 from storage.configs.store_settings import StoreSettings, write_store_settings
 from storage.configs.topics import TopicConfig
 from storage.format.message import Message
+from storage.parse.durations import format_size
 from storage.retention import due_now, log_files, rules_by_hand, used_ratio
 from storage.store import MessageStore
 from tests.support import golden
@@ -210,6 +212,23 @@ def test_the_disks_of_brokers_add_up(name, ask):
     use = admin.disk_use(view, broker)
     assert sum(row.disk_bytes or 0 for row in use.by_topic()) == du(view.root)
     assert sum(row.disk_bytes for row in use.by_kind()) == du(view.root)
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_a_full_disk_has_the_rate_of_the_last_day_and_no_forecast(store, ask, monkeypatch, stored):
+    with EmbeddedBroker.open(store) as broker:
+        broker.update_topic(TopicConfig("t", 1, 1))
+        broker.send(Message("t", bytes(1000)), 0)
+    view, broker = ask(store)
+    space = os.statvfs(store)
+    full = os.statvfs_result((*space[:3], 0, 0, *space[5:]))
+    monkeypatch.setattr(os, "statvfs", lambda path: full)
+    now = clock_ms() + (0 if stored else 2 * 24 * HOUR_MS)
+    said = list(admin.disk_use(view, broker, now_ms=now).sentences())[-1]
+    rate = f"{format_size(view.log_max_offset())} stored in the last day"
+    assert said == (
+        f"the disk is 100 % full; {rate if stored else 'no message was stored within the last day'}"
+    )
 
 
 # -- what decides about deletions -----------------------------------------------------------------
