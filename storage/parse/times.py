@@ -294,6 +294,21 @@ def near_datetime(timestamp: int, zone: tzinfo | None) -> datetime:
     return to_datetime(min(max(timestamp, EARLIEST), LATEST), zone)
 
 
+def day_bounds(timestamp: int, zone: tzinfo | None) -> tuple[int, int]:
+    """Milliseconds of the start of a stored time's day in ``zone`` (None: local), and of the next.
+
+    A day may have 23 or 25 hours; where midnight occurs twice, it begins with the first. A damaged
+    time is in the first or last day that every zone has.
+    """
+    from .local_times import instant_of
+
+    day = near_datetime(timestamp, zone).replace(
+        hour=0, minute=0, second=0, microsecond=0, fold=0, tzinfo=None
+    )
+    start, end = (instant_of(wall, zone)[0] for wall in (day, day + timedelta(days=1)))
+    return _since_epoch(start), _since_epoch(end)
+
+
 def format_time(timestamp: int, zone: tzinfo | None = None, *, iso: bool = False) -> str:
     """``2026-01-31 10:00:00.123``, or with ``iso`` ``2026-01-31T10:00:00.123+01:00``.
 

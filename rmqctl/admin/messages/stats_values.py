@@ -18,6 +18,7 @@ ValueOf = Callable[["MessageExt"], Any]
 KEY: Final = "key"
 """The only property with several values per message."""
 _HOUR_MS: Final = 3_600_000
+_QUARTER_MS: Final = 900_000
 SPANS: Final = {"minute": 60_000, "hour": _HOUR_MS, "day": 24 * _HOUR_MS}
 _JSON: Final = "json."
 _PROPERTY: Final = "property."
@@ -130,17 +131,37 @@ def start_of(name: str, zone: "tzinfo | None") -> Callable[[int], int]:
     """A function that returns the start of the span of a time, in a zone."""
     from storage.parse.times import near_datetime
 
+    if name == "day":
+        return _start_of_day(zone)
     span = SPANS[name]
     known: dict[int, int] = {}
 
     def start(time: int) -> int:
         if name == "minute":
             return time - time % span
-        quarter = time // 900_000  # no zone changes its offset within a quarter of an hour
+        quarter = time // _QUARTER_MS  # no zone changes its offset within a quarter of an hour
         offset = known.get(quarter)
         if offset is None:
             shift = near_datetime(time, zone).utcoffset()
             offset = known[quarter] = int(shift.total_seconds() * 1000) if shift else 0
         return time - (time + offset) % span
+
+    return start
+
+
+def _start_of_day(zone: "tzinfo | None") -> Callable[[int], int]:
+    """Days begin at midnight of their own offset, which may be another one than that of a time."""
+    from storage.parse.times import day_bounds
+
+    known: dict[int, tuple[int, int]] = {}
+
+    def start(time: int) -> int:
+        quarter = time // _QUARTER_MS
+        begin, end = known.get(quarter, (0, 0))
+        if not begin <= time < end:
+            begin, end = known[quarter] = day_bounds(time, zone)
+        if begin <= time < end:
+            return begin
+        return time - time % SPANS["day"]  # a damaged time, outside of all calendars
 
     return start

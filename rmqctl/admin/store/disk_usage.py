@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import timedelta, tzinfo
+from datetime import tzinfo
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -22,7 +22,7 @@ from rmqctl.admin.topics.figures import Part, TopicFigures, bounds_of_topics, lo
 from storage.clock import now_ms as clock_ms
 from storage.format.message import DLQ_GROUP_TOPIC_PREFIX, LMQ_PREFIX, RETRY_GROUP_TOPIC_PREFIX
 from storage.parse.durations import format_duration, format_size
-from storage.parse.times import LATEST, near_datetime
+from storage.parse.times import LATEST, day_bounds
 from storage.read.by_time import Boundary
 from storage.retention import used_ratio
 
@@ -183,8 +183,7 @@ class DiskUse:
             return
         first: int | None = max(0, min(row.oldest_timestamp or 0 for row in known))
         while first is not None:
-            day = _day_of(first, zone)
-            until = _next_day(day, zone)
+            day, until = day_bounds(first, zone)
             rows = [
                 self._row(
                     topic,
@@ -402,14 +401,3 @@ class DiskUse:
 def _sum(sizes: Sequence[int | None]) -> int | None:
     known = [size for size in sizes if size is not None]
     return sum(known) if len(known) == len(sizes) else None
-
-
-def _day_of(timestamp: int, zone: tzinfo | None) -> int:
-    moment = near_datetime(timestamp, zone)
-    return int(moment.replace(hour=0, minute=0, second=0, microsecond=0).timestamp() * 1000)
-
-
-def _next_day(day: int, zone: tzinfo | None) -> int:
-    """Start of the next day; a day may have 23 or 25 hours."""
-    moment = near_datetime(day, zone) + timedelta(days=1)
-    return int(moment.timestamp() * 1000)

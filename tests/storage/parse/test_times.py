@@ -1,3 +1,4 @@
+import time
 from datetime import UTC, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 
@@ -5,7 +6,14 @@ import pytest
 from hypothesis import given, strategies as st
 
 from storage.parse.time_forms import TIME_FORMS
-from storage.parse.times import check_order, format_time, parse_epoch, parse_time, parse_zone
+from storage.parse.times import (
+    check_order,
+    day_bounds,
+    format_time,
+    parse_epoch,
+    parse_time,
+    parse_zone,
+)
 
 NOW = 1_767_225_600_000  # 2026-01-01T00:00:00Z
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -182,3 +190,34 @@ def test_what_a_shell_offers_is_a_time():
     assert {"-1h", "today", "yesterday 15:00", "09:30"} <= {*offered}
     for text in offered:
         parse_time(text, NOW, BERLIN)
+
+
+DAYS = [
+    ("Europe/Berlin", "2025-03-30", "2025-03-29T23:00Z", "2025-03-30T22:00Z"),
+    ("Europe/Berlin", "2025-10-26", "2025-10-25T22:00Z", "2025-10-26T23:00Z"),
+    ("Europe/Berlin", "2025-10-27", "2025-10-26T23:00Z", "2025-10-27T23:00Z"),
+    ("America/Havana", "2025-11-02", "2025-11-02T04:00Z", "2025-11-03T05:00Z"),
+    ("America/Sao_Paulo", "2018-11-04", "2018-11-04T03:00Z", "2018-11-05T02:00Z"),
+    ("Pacific/Apia", "2011-12-29", "2011-12-29T10:00Z", "2011-12-30T10:00Z"),
+]
+"""Zone, day, and where it begins and ends: midnight occurs twice in Havana, not in Sao Paulo."""
+
+
+@pytest.mark.parametrize("local", [False, True], ids=["named", "local"])
+@pytest.mark.parametrize(("name", "day", "begin", "end"), DAYS)
+def test_a_day_begins_at_midnight_of_its_own_offset(monkeypatch, name, day, begin, end, local):
+    zone = ZoneInfo(name)
+    first, last = (int(datetime.fromisoformat(at).timestamp() * 1000) for at in (begin, end))
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", name)
+        time.tzset()
+        found = {day_bounds(at, None if local else zone) for at in range(first, last, 1_799_999)}
+    time.tzset()
+    assert found == {(first, last)}
+    assert format_time(first, zone)[:10] == day
+
+
+def test_the_day_of_a_damaged_time_is_the_last_one():
+    day = day_bounds(1 << 62, UTC)
+    assert day[1] - day[0] == 86_400_000
+    assert format_time(day[0], UTC).startswith("9999-12-29")
