@@ -15,9 +15,9 @@ from .options import Topics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from datetime import tzinfo
 
     from rmqctl.admin.topics.figures import TopicFigures
+    from rmqctl.cli.context import Cli
 
 _BY = ("topic", "queue", "hour")
 
@@ -46,7 +46,7 @@ def stats(
         from rmqctl.admin import topics as admin
 
         names = topics or []
-        rows = _stats(admin.stats(broker.view, broker, names), by, cli.zone)
+        rows = _stats(admin.stats(broker.view, broker, names), by, cli)
         print_rows(cli, TopicStatsRow, rows, broker.view, everything=everything or bool(names))
 
 
@@ -72,13 +72,11 @@ def usage(ctx: typer.Context, topics: Topics = None) -> None:
         cli.detail(f"read {units} units ({20 * units} bytes) and no records")
 
 
-def _stats(
-    found: "Iterable[TopicFigures]", by: str, zone: "tzinfo | None"
-) -> Iterator[TopicStatsRow]:
+def _stats(found: "Iterable[TopicFigures]", by: str, cli: "Cli") -> Iterator[TopicStatsRow]:
     for figures in found:
         if by == "queue":
             yield from figures.by_queue()
         elif by == "hour":
-            yield from figures.by_hour(zone)
+            yield from figures.by_hour(cli.zone, cli.left_out)
         else:
             yield figures.whole()

@@ -18,7 +18,13 @@ from rmqctl.admin.next_deletions import (
     next_clean,
 )
 from rmqctl.admin.offsets.committed import offsets_in_force
-from rmqctl.admin.topics.figures import Part, TopicFigures, bounds_of_topics, log_bytes
+from rmqctl.admin.topics.figures import (
+    Part,
+    TopicFigures,
+    bounds_of_topics,
+    in_no_row,
+    log_bytes,
+)
 from storage.clock import now_ms as clock_ms
 from storage.format.message import DLQ_GROUP_TOPIC_PREFIX, LMQ_PREFIX, RETRY_GROUP_TOPIC_PREFIX
 from storage.parse.durations import format_duration, format_size
@@ -174,14 +180,15 @@ class DiskUse:
         for group, rows in sorted(groups.items()):
             yield self._added_up(rows)._replace(group=group)
 
-    def by_day(self, zone: tzinfo | None) -> Iterator[DiskUseRow]:
-        """A row for each day, in the zone, in which messages were stored."""
+    def by_day(self, zone: tzinfo | None, left_out: Warn = no_warning) -> Iterator[DiskUseRow]:
+        """A row for each day, in the zone, in which messages were stored.
+
+        ``left_out`` gets a sentence on messages that are in no row, as their time is damaged or
+        cannot be read.
+        """
         topics = list(self._topics())
-        times = [self._row(topic, self._of_parts(topic, parts)) for topic, parts in topics]
-        known = [row for row in times if row.oldest_timestamp is not None]
-        if not known:
-            return
-        first: int | None = max(0, min(row.oldest_timestamp or 0 for row in known))
+        left = sum(part.messages for _, parts in topics for part in parts)
+        first = self._first_from(0, topics)
         while first is not None:
             day, until = day_bounds(first, zone)
             rows = [
@@ -195,8 +202,11 @@ class DiskUse:
             ]
             row = self._added_up([row for row in rows if row.messages])
             if row.messages:
+                left -= row.messages
                 yield row._replace(from_timestamp=day, disk_bytes=None)
             first = self._first_from(until, topics)
+        if left > 0:
+            left_out(in_no_row(left))
 
     def _first_from(self, day: int, topics: list[tuple[str, list[Part]]]) -> int | None:
         """Store time of the first message from a day on; a damaged time may be far off."""

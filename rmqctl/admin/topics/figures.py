@@ -12,9 +12,11 @@ from datetime import timedelta, tzinfo
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from analytics.lag.queue_position import unread_bytes
+from rmqctl.admin.changes import Warn, no_warning
+from storage.counted import counted
 from storage.format.message import LMQ_PREFIX
 from storage.format.names import CONSUMEQUEUE
-from storage.parse.times import near_datetime
+from storage.parse.times import EARLIEST, near_datetime
 from storage.read.by_time import Boundary
 
 from .rows import TopicStatsRow, TopicUsageRow
@@ -70,26 +72,29 @@ class TopicFigures:
         for part in self.parts:
             yield self._row([part])._replace(queue_id=part.queue_id)
 
-    def by_hour(self, zone: tzinfo | None) -> Iterator[TopicStatsRow]:
-        """A row for each hour, in the zone, in which messages were stored."""
-        row = self.whole()
-        if row.first_timestamp is None or row.last_timestamp is None:
-            return
-        start = hour_of(row.first_timestamp, zone)
-        while start <= row.last_timestamp:
-            first = self._first_after(start)
-            if first is None:
-                break
-            start = max(start, hour_of(first, zone))  # skips hours without messages
+    def by_hour(self, zone: tzinfo | None, left_out: Warn = no_warning) -> Iterator[TopicStatsRow]:
+        """A row for each hour, in the zone, in which messages were stored.
+
+        ``left_out`` gets a sentence on messages that are in no row, as their time is damaged or
+        cannot be read.
+        """
+        left = sum(part.messages for part in self.parts)
+        end = EARLIEST
+        first = self._first_after(end)
+        while first is not None:
+            start = max(end, hour_of(first, zone))  # skips hours without messages
             end = start + HOUR_MS
             found = self._row([self._within(part, start, end) for part in self.parts])
+            left -= found.messages
             seconds = HOUR_MS / 1000
             yield found._replace(
                 from_timestamp=start,
                 rate=found.messages / seconds,
                 bytes_rate=None if found.bytes is None else found.bytes / seconds,
             )
-            start = end
+            first = self._first_after(end)
+        if left > 0:
+            left_out(f"topic {self.topic}: {in_no_row(left)}")
 
     def usage(self, log_bytes: int) -> TopicUsageRow:
         """Disk usage of the topic, in a log of a given size."""
@@ -204,6 +209,14 @@ def rest_of_log(view: StoreView, rows: Iterable[TopicUsageRow]) -> TopicUsageRow
 def allocated(folder: Path) -> int:
     """Disk usage of the files below a folder, without holes."""
     return sum(path.stat().st_blocks * 512 for path in folder.rglob("*") if path.is_file())
+
+
+def in_no_row(messages: int) -> str:
+    """What is said of messages whose store time cannot be read, in rows by time."""
+    are, their = ("is", "its") if messages == 1 else ("are", "their")
+    return (
+        f"{counted(messages, 'message')} {are} in no row: {their} time is damaged or cannot be read"
+    )
 
 
 def hour_of(timestamp: int, zone: tzinfo | None) -> int:

@@ -30,7 +30,7 @@ def _readers(source: Source, place: Place) -> Iterable[Any]:
 
 def _hours(source: Source, place: Place) -> Iterable[Any]:
     for found in topics.stats(source.view, source.broker, [place.name]):
-        yield from found.by_hour(source.zone)
+        yield from found.by_hour(source.zone, source.notice)
 
 
 DESCRIPTION: Final = Look(

@@ -59,7 +59,7 @@ def du(
         elif by == "group":
             cli.rows(DiskUseRow, use.by_group())
         elif by == "day":
-            cli.rows(DiskUseRow, use.by_day(cli.zone))
+            cli.rows(DiskUseRow, use.by_day(cli.zone, cli.left_out))
         else:
             cli.rows(DiskUseRow, use.by_topic())
         for folder in use.files.unreadable:
