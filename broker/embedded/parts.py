@@ -75,7 +75,9 @@ class BrokerParts(ForkAware):
             changes=changes,
             notify=self._notify_topics,
         )
-        self._groups = GroupManager(root, config, write_lock=write_lock, now=now, changes=changes)
+        self._groups = GroupManager(
+            root, config, write_lock=write_lock, now=now, changes=changes, topics=self._topics
+        )
         self._progress = ConsumerOffsetManager(
             self.view.progress if store is None else ProgressFile(root),
             journal=Journal(root),

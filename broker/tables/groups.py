@@ -27,6 +27,7 @@ from .shared_table import Check, SharedTable, Update, WriteLockScope
 
 if TYPE_CHECKING:
     from broker.config import BrokerConfig
+    from broker.tables.topics import TopicManager
     from storage.files.fs import FileSystem
 
 CONSUMING_GROUP_MAX_LENGTH: Final = TOPIC_MAX_LENGTH - len(retry_topic(""))
@@ -49,7 +50,8 @@ def check_consuming_group(group: str) -> None:
 class GroupManager:
     """The consumer groups of one store, shared with every process that uses it.
 
-    ``write_lock`` None means read-only.
+    ``write_lock`` None means read-only. Retry topics of ``topics`` get more queues when their
+    groups do; None: with the next heartbeat of a member, or the next retry.
     """
 
     def __init__(
@@ -61,8 +63,10 @@ class GroupManager:
         now: Callable[[], int],
         changes: Callable[[], int] | None = None,
         fs: FileSystem | None = None,
+        topics: TopicManager | None = None,
     ) -> None:
         self._config = config
+        self._topics = topics
         self._table: SharedTable[SubscriptionGroupConfig] = SharedTable(
             subscription_groups_file(root, fs),
             system_groups(),
@@ -124,7 +128,12 @@ class GroupManager:
                 raise BrokerSystemError(
                     f"group {group} cannot have {queues} retry queues (0 to {MAX_QUEUES})"
                 )
-        return self._table.update_all(by_name)
+        changed = self._table.update_all(by_name)
+        if self._topics is not None:
+            for group in sorted(changed):
+                queues, note = by_name[group].item.retry_queue_nums, by_name[group].note
+                self._topics.add_queues(retry_topic(group), queues, note)
+        return changed
 
     def delete(
         self,

@@ -147,6 +147,27 @@ class SharedTable(Generic[T]):
         time.sleep(_LOOK_NS / 1e9)  # now all processes see it, see ``recent``
         return changed
 
+    def adapt(self, name: str, change: Callable[[T], T], note: Mapping[str, Any]) -> T | None:
+        """Change settings by ``change``, which gets the current ones; gives those that hold then.
+
+        None, and nothing is done, if there are none. Noted in the journal first. Raises
+        NoPermissionError on a store that is open for reading only.
+        """
+        with self._changing() as (table, now):
+            table.add_missing(self.system)
+            old = table.get(name)
+            if old is None:
+                return None
+            new = change(old)
+            if new == old:
+                return old
+            self._check_kept(table, name, new)
+            table.put(name, new, now)
+            self._journal.append(self._entry(name, old, new, note), now)
+            self._file.save(table)
+        self._changed((name,))
+        return new
+
     def remove(self, name: str, note: Mapping[str, Any], check: Check[T] | None = None) -> bool:
         """Remove the settings of one name, noted in the journal first; False if there are none.
 

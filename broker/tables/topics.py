@@ -132,13 +132,28 @@ class TopicManager:
     def for_own_use(self, topic: str, queue_nums: int) -> TopicConfig:
         """Find a topic that the broker fills itself (retries, dead letters, transactions).
 
-        A new one is readable and writable (createTopicInSendMessageBackMethod).
+        A new one is readable and writable (createTopicInSendMessageBackMethod). One with fewer
+        queues gets ``queue_nums``, so that consumers read all that the broker fills; 4.9 leaves it
+        as it is. On a store that is open for reading only it stays.
         """
         found = self._table.recent(topic)
         if found is None:
             check_topic(topic)
             found = self._table.create(topic, TopicConfig(topic, queue_nums, queue_nums))
+        if self._table.writable and _with_queues(found, queue_nums) != found:
+            found = self.add_queues(topic, queue_nums) or found
         return found
+
+    def add_queues(
+        self, topic: str, queue_nums: int, note: Mapping[str, Any] | None = None
+    ) -> TopicConfig | None:
+        """Raise the read and write queues of a topic to ``queue_nums``, never lower; gives its
+        settings then.
+
+        None if it has no settings. Noted in the change journal. Raises NoPermissionError on a
+        store that is open for reading only.
+        """
+        return self._table.adapt(topic, lambda old: _with_queues(old, queue_nums), note or {})
 
     def write_system_topics(self) -> None:
         """Write the topics that every broker has to topics.json, as after a broker's start.
@@ -268,6 +283,16 @@ class TopicManager:
 def _of_queues(topic: str, queue_ids: Iterable[int]) -> TopicConfig:
     """Make the settings of a topic that is known only from its queues: to be read, not written."""
     return TopicConfig(topic, queues_with(queue_ids), 0, PERM_READ)
+
+
+def _with_queues(topic: TopicConfig, queue_nums: int) -> TopicConfig:
+    """Make settings with at least ``queue_nums`` read and write queues."""
+    read, write = topic.read_queue_nums, topic.write_queue_nums
+    if min(read, write) >= queue_nums:
+        return topic
+    return topic._replace(
+        read_queue_nums=max(read, queue_nums), write_queue_nums=max(write, queue_nums)
+    )
 
 
 def check_readable(topic: TopicConfig) -> None:

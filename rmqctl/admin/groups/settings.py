@@ -8,9 +8,12 @@ from broker.java_store import config_of
 from broker.tables.groups import GroupManager
 from broker.validation import check_group
 from rmqctl.admin.settings import SettingsAlteration, SettingsCreation, SettingsTable, now_ms
+from rmqctl.admin.topics.settings import TopicTable
 from rmqctl.admin.unreachable_messages import retries_note, unread_of_group
 from rmqctl.errors import CliError, NotFound, Refused
 from storage.configs.subscription_groups import SubscriptionGroupConfig, system_groups
+from storage.counted import counted
+from storage.format.message import retry_topic
 
 from .rows import ChangedGroupRow, CreatedGroupRow
 
@@ -55,7 +58,10 @@ class GroupTable(SettingsTable[SubscriptionGroupConfig]):
     def open(self, write_lock: "WriteLockScope") -> GroupManager:
         """See SettingsTable."""
         root = self.view.root
-        return GroupManager(root, config_of(root), write_lock=write_lock, now=now_ms)
+        self._topics = TopicTable(self.view).manager
+        return GroupManager(
+            root, config_of(root), write_lock=write_lock, now=now_ms, topics=self._topics
+        )
 
     def check_changeable(self, name: str) -> None:
         """Refuse an illegal name, and the groups that every broker creates at start."""
@@ -102,6 +108,10 @@ class GroupTable(SettingsTable[SubscriptionGroupConfig]):
         if setting == "retry_queue_nums" and not after:
             waits = retries_note(view, group)
             return f"{note}; {waits}, and a retry that fails again is dropped" if waits else note
+        if setting == "retry_queue_nums":
+            topic = self._topics.get(retry_topic(group))
+            if topic is not None and min(topic.read_queue_nums, topic.write_queue_nums) < after:
+                return f"topic {topic.topic_name} gets {counted(after, 'queue')}, too"
         if setting == "consume_enable" and not after:
             return f"{note}{unread_of_group(view, group)}"
         return note

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from broker.api.pull import PullRequest
 from broker.api.send import SendOptions
 from broker.api.send_back import SendBackRequest
 from broker.config import BrokerConfig
@@ -21,6 +22,7 @@ from storage.format.delay import parse_delay_levels
 from storage.format.message import SCHEDULE_TOPIC, Message, MessageExt
 from storage.readonly import StoreView
 from tests.support import golden
+from tests.support.recording_client import RecordingClient, consumer, heartbeat
 from tests.support.same_records import Taken, all_messages, content, only
 
 
@@ -37,6 +39,10 @@ def waiting(broker, level):
     """The newest message of a delay level."""
     end = broker.view.max_offset_in_queue(SCHEDULE_TOPIC, level - 1)
     return only(broker.view.get_message(SCHEDULE_TOPIC, level - 1, end - 1, 1).messages)
+
+
+def waiting_at(broker, level, offset):
+    return only(broker.view.get_message(SCHEDULE_TOPIC, level - 1, offset, 1).messages)
 
 
 def dead(broker):
@@ -135,6 +141,23 @@ def test_retries_are_spread_over_the_groups_retry_queues(open_broker):
     }
     assert queues == {"0", "1", "2"}
     assert broker.topic("%RETRY%g").write_queue_nums == 3
+
+
+@pytest.mark.parametrize("first", [0, 1, 2])
+def test_retries_to_queues_that_a_group_got_later_are_pulled(broker, first):
+    broker.update_group(SubscriptionGroupConfig("g", retry_queue_nums=first))
+    broker.connect("a", RecordingClient())
+    broker.heartbeat(heartbeat("a", consumer("g", "T")))  # makes the retry topic
+    message = sent(broker)
+    broker.update_group(SubscriptionGroupConfig("g", retry_queue_nums=4))
+    for _ in range(40):
+        broker.send_message_back(back(message))
+    broker.cutting_short.deliver([waiting_at(broker, 3, offset) for offset in range(40)])
+    found = [
+        len(broker.pull(PullRequest("g", "%RETRY%g", queue, 0)).messages) for queue in range(4)
+    ]
+    assert sum(found) == 40
+    assert all(found)
 
 
 @pytest.mark.conformance("H4")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from broker.api.pull import PullRequest
+from broker.api.send_back import SendBackRequest
 from broker.config import BrokerConfig
+from broker.embedded.broker import EmbeddedBroker
 from broker.errors import (
     BrokerSystemError,
     InvalidNameError,
@@ -18,7 +20,9 @@ from storage.configs.subscription_groups import (
     subscription_groups_file,
     system_groups,
 )
+from storage.configs.topics import TopicConfig
 from storage.format.message import Message
+from tests.support.recording_client import RecordingClient, consumer, heartbeat
 
 
 def test_the_first_pull_creates_a_group(broker, root):
@@ -66,3 +70,40 @@ def test_illegal_groups_are_refused(broker, name):
 def test_a_group_has_no_negative_number_of_retry_queues(broker):
     with pytest.raises(BrokerSystemError, match="-1 retry queues"):
         broker.update_group(SubscriptionGroupConfig("g", retry_queue_nums=-1))
+
+
+def queues_of(broker, topic="%RETRY%g"):
+    config = broker.topic(topic)
+    return config.read_queue_nums, config.write_queue_nums
+
+
+def test_more_retry_queues_are_there_at_once_and_fewer_leave_the_retries_readable(broker, root):
+    broker.update_topic(TopicConfig("%RETRY%g", 1, 2, perm=4))
+    broker.update_group(SubscriptionGroupConfig("g", retry_queue_nums=4), {"user": "u"})
+    assert broker.topic("%RETRY%g") == TopicConfig("%RETRY%g", 4, 4, perm=4)
+    *_, group, topic = Journal(root).entries()
+    assert (group["group"], topic["topic"], topic["user"]) == ("g", "%RETRY%g", "u")
+    assert (topic["old"]["read_queue_nums"], topic["new"]["read_queue_nums"]) == (1, 4)
+    broker.update_group(SubscriptionGroupConfig("g", retry_queue_nums=2))
+    assert queues_of(broker) == (4, 4)
+    broker.update_group(SubscriptionGroupConfig("h", retry_queue_nums=4))
+    assert broker.topic("%RETRY%h") is None
+
+
+@pytest.mark.parametrize("use", ["heartbeat", "retry", "redrive"])
+def test_a_retry_topic_that_has_too_few_queues_gets_them_when_it_is_used(broker, root, use):
+    """As a broker of 4.9 leaves it, which gives a group more queues and not the topic."""
+    broker.send(Message("T", b"x"), 0)
+    broker.update_group(SubscriptionGroupConfig("g", retry_queue_nums=4))
+    broker.update_topic(TopicConfig("%RETRY%g", 0, 0))
+    if use == "heartbeat":
+        broker.connect("a", RecordingClient())
+        broker.heartbeat(heartbeat("a", consumer("g", "T")))
+    elif use == "retry":
+        broker.send_message_back(SendBackRequest("g", "T", 0, ""))
+    else:
+        (dead,) = broker.view.get_message("T", 0, 0, 1).messages
+        broker.redriving.redrive(dead, "g", "%RETRY%g", "R1")
+    assert queues_of(broker) == (4, 4)
+    with EmbeddedBroker.open(root) as other:
+        assert queues_of(other) == (4, 4)

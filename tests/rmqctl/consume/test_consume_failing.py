@@ -46,6 +46,18 @@ class TestDropped:
         assert run("consume", "t", "-g", "g", "-e").lines == []
 
     @pytest.mark.slow
+    def test_the_retry_queue_that_is_added_then_gives_them_again(self, three):
+        with EmbeddedBroker.open(three) as broker:
+            broker.update_group(SubscriptionGroupConfig("g", retry_queue_nums=0))
+        assert consume("--exec", "false").code == 8
+        assert run("group", "alter", "g", "--retry-queue-nums", 1, "--yes").code == 0
+        run("produce", "t", "-q", stdin=b"later\n")
+        assert consume("--exec", "false").code == 1
+        assert run("retry", "now", "-g", "g", "--all", "--yes").code == 0
+        (row,) = run("consume", "t", "-g", "g", "-e", "-o", "json").json()
+        assert row["body"] == "later"
+
+    @pytest.mark.slow
     def test_others_come_again(self, three):
         result = consume("--exec", "false")
         assert (result.code, result.err) == (

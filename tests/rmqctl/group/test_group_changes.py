@@ -11,6 +11,7 @@ from rmqctl.admin import groups as admin_groups
 from storage.configs.pending_commits import PendingCommits
 from storage.configs.progress_table import QueueProgress
 from storage.configs.subscription_groups import SubscriptionGroupConfig, subscription_groups_file
+from storage.configs.topics import topics_file
 from storage.errors import StoreInUseError
 from tests.support import golden
 from tests.support.cli import run, start
@@ -128,6 +129,24 @@ def test_what_is_named_changes_and_the_rest_stays(store):
     entry = journal(store)[-1]
     assert (entry["command"], entry["group"], entry["reason"]) == ("group alter", "g", "why")
     assert (entry["old"]["retry_max_times"], entry["new"]["retry_max_times"]) == (16, 0)
+
+
+def test_more_retry_queues_come_with_a_retry_topic_that_has_as_many(store):
+    run("produce", "t", "-q", stdin=b"x\n")
+    run("group", "create", "g", "--retry-queue-nums", 0)
+    run("consume", "t", "-g", "g", "-e", "-q")
+    args = ("group", "alter", "g", "--retry-queue-nums", 2, "-o", "json")
+    (row,) = run(*args, "-n").json()
+    assert row["note"] == "topic %RETRY%g gets 2 queues, too"
+    assert topics_file(store).read(0).items["%RETRY%g"].read_queue_nums == 0
+    result = run(*args, "-y", "--reason", "why")
+    assert result.code == 0, result.err
+    topic = topics_file(store).read(0).items["%RETRY%g"]
+    assert (topic.read_queue_nums, topic.write_queue_nums) == (2, 2)
+    entry = journal(store)[-1]
+    assert (entry["command"], entry["topic"], entry["reason"]) == ("group alter", "%RETRY%g", "why")
+    (row,) = run("group", "alter", "g", "--retry-queue-nums", 1, "-n", "-o", "json").json()
+    assert row["note"] is None
 
 
 def test_a_group_that_may_not_consume_does_not(store):
