@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.errors import BrokerSystemError, MessageIllegalError, NoPermissionError
+from broker.send.message_builder import stored_again
 from broker.send.send import DLQ_NUMS_PER_GROUP, prepared
 from broker.tables.shared_table import READ_ONLY
 from storage.configs.topics import PERM_WRITE
@@ -181,6 +182,8 @@ class SendBackHandler:
                 "it has expired, or never was"
             )
         properties = dict(message.properties)
+        for name in FAILURE_PROPERTIES:  # they describe the failure before
+            properties.pop(name, None)
         properties.setdefault(PROPERTY_RETRY_TOPIC, message.topic)
         properties[PROPERTY_WAIT_STORE_MSG_OK] = "false"
         if not properties.get(PROPERTY_ORIGIN_MESSAGE_ID, "").strip():
@@ -194,7 +197,31 @@ class SendBackHandler:
         else:
             level = request.delay_level or FIRST_RETRY_LEVEL + message.reconsume_times
         properties[PROPERTY_DELAY_TIME_LEVEL] = str(level)
-        return self._inner(request, message, topic.topic_name, queue_id, properties)
+        try:
+            return self._inner(request, message, topic.topic_name, queue_id, properties)
+        except MessageIllegalError as error:
+            if not level:
+                return self._without_room(message, topic.topic_name)
+            raise MessageIllegalError(
+                f"the message at {request.commitlog_offset} of the commit log has no room for the "
+                f"properties of a retry, it can only become a dead letter: {error}"
+            ) from error
+
+    def _without_room(self, message: MessageExt, topic: str) -> MessageInner:
+        """Make a dead letter of a message that has no room for the properties of one.
+
+        It has those of the message and RETRY_TOPIC, or only those of the message. A broker of 4.9
+        refuses it each time.
+        """
+        times = message.reconsume_times + 1
+        properties = dict(message.properties)
+        properties.setdefault(PROPERTY_RETRY_TOPIC, message.topic)
+        if PROPERTY_DELAY_TIME_LEVEL in properties:
+            properties[PROPERTY_DELAY_TIME_LEVEL] = "0"
+        try:
+            return self._builder.again(message, topic, 0, properties, reconsume_times=times)
+        except MessageIllegalError:
+            return stored_again(message, topic, 0, reconsume_times=times)
 
     def _inner(
         self,
@@ -206,8 +233,6 @@ class SendBackHandler:
     ) -> MessageInner:
         """Make the record; a reason that does not fit is left out, not the message."""
         times = message.reconsume_times + 1
-        for name in FAILURE_PROPERTIES:  # they describe the failure before
-            properties.pop(name, None)
         if request.failure and self._keep_reasons:
             reasons = request.failure
             if not RESERVED_PROPERTIES.isdisjoint(reasons):

@@ -1,7 +1,9 @@
 """How a push consumer sends messages back (DefaultMQPushConsumerImpl.sendMessageBack).
 
 The broker that has the message stores it once more for its next attempt. If it refuses, or does not
-answer, the message is sent like any other to the group's retry topic, to any broker.
+answer, the message is sent like any other to the group's retry topic, to any broker. One that has
+no room for the properties of a retry fails on both ways, is tried here as often as a retry would
+be, and then becomes a dead letter.
 """
 
 from __future__ import annotations
@@ -11,9 +13,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from broker.api.send_back import SendBackRequest
-from broker.errors import BrokerError
+from broker.errors import BrokerError, MessageIllegalError
 from client.errors import UNANSWERED, ClientError
-from client.listener.service import MAX_RECONSUME_TIMES_ORDERLY, ListenerResult
+from client.listener.service import (
+    DEAD_LETTER_LEVEL,
+    MAX_RECONSUME_TIMES_ORDERLY,
+    ListenerResult,
+)
 from storage.format.errors import BodyError
 from storage.format.message import (
     PROPERTY_MAX_RECONSUME_TIMES,
@@ -75,7 +81,13 @@ class SendBack:
             )
             for message, delay_level, failure in returned
         ]
-        refusals = self._ask(requests, queue)
+        refusals = list(self._ask(requests, queue))
+        for number, refusal in enumerate(refusals):
+            tried = returned[number].message.reconsume_times
+            if isinstance(refusal, MessageIllegalError) and tried >= max_reconsume_times:
+                logger.warning("a message becomes a dead letter: %s", refusal)
+                dead = requests[number]._replace(delay_level=DEAD_LETTER_LEVEL)
+                (refusals[number],) = self._ask((dead,), queue)
         return [
             None if refusal is None else self._the_other_way(one, max_reconsume_times, refusal)
             for one, refusal in zip(returned, refusals, strict=True)

@@ -30,8 +30,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from broker.api.members import ConsumeDirectlyResult, ConsumeDirectlyStatus, MessageModel
+from broker.errors import MessageIllegalError
 from broker.retry.failure_reason import failure_properties, failure_text, text_of
-from client.listener.service import MAX_RECONSUME_TIMES_ORDERLY
+from client.listener.service import DEAD_LETTER_LEVEL, MAX_RECONSUME_TIMES_ORDERLY
 from storage.format.message import MessageExt, MessageQueue, retry_topic
 
 from .consume_hooks import call_after, call_before, return_type
@@ -55,7 +56,6 @@ FIRST_LOCK_DELAY_MS: Final = 1_000
 MIN_SUSPEND_MS: Final = 10
 MAX_SUSPEND_MS: Final = 30_000
 
-DEAD_LETTER_LEVEL: Final = -1  # the delay level that makes a dead letter of a message
 _LOCK_LATER_MS: Final = 100  # not locked when a task begins
 _LOCK_SOON_MS: Final = 10  # lost while it runs; also the pause before it goes on
 _NOT_LOCKED_DELAY_MS: Final = 3_000
@@ -348,7 +348,7 @@ class ConsumeMessageOrderlyService:
             if packed((message,)) and unreadable(message):
                 if not self._clustering or self._sent_to_dead_letters(message, queue, failure):
                     continue
-            elif message.reconsume_times >= most and self._sent_to_retry(message, failure):
+            elif message.reconsume_times >= most and self._sent_to_retry(message, queue, failure):
                 continue
             message.reconsume_times += 1
             suspend = True
@@ -357,7 +357,7 @@ class ConsumeMessageOrderlyService:
     def _sent_to_dead_letters(
         self, message: MessageExt, queue: MessageQueue, failure: dict[str, str]
     ) -> bool:
-        """Let the broker store it as it is: it cannot be sent as a new message."""
+        """Let the broker store a message as it is: it cannot be sent as a new message."""
         try:
             self._consumer.send_message_back(message, DEAD_LETTER_LEVEL, queue, failure)
         except Exception:
@@ -365,9 +365,16 @@ class ConsumeMessageOrderlyService:
             return False
         return True
 
-    def _sent_to_retry(self, message: MessageExt, failure: dict[str, str]) -> bool:
+    def _sent_to_retry(
+        self, message: MessageExt, queue: MessageQueue, failure: dict[str, str]
+    ) -> bool:
+        """Send a message to the retry topic; one that has no room for a retry's properties becomes
+        a dead letter at once."""
         try:
             self._consumer.send_orderly_to_retry(message, failure)
+        except MessageIllegalError as error:
+            logger.warning("a message cannot be a retry, it becomes a dead letter: %s", error)
+            return self._sent_to_dead_letters(message, queue, failure)
         except Exception:
             logger.exception("a message cannot be sent to the retry topic: %r", message)
             return False

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 MAX_RECONSUME_TIMES_ORDERLY: Final = (1 << 31) - 1
 """How often a message is consumed again in order where no limit is set."""
+DEAD_LETTER_LEVEL: Final = -1
+"""The delay level that makes a dead letter of a message."""
 MAX_THREAD_NAME: Final = 100
 """Characters of a group that go into the names of its threads."""
 

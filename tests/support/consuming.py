@@ -11,7 +11,14 @@ from client.consumer.consumer_config import ConsumerConfig
 from client.listener.listener import ConsumeConcurrentlyStatus
 from client.offset_store.offset_store import ReadOffsetType
 from storage.configs.topics import TopicConfig
-from storage.format.message import PROPERTY_REAL_TOPIC, SCHEDULE_TOPIC, MessageExt, MessageQueue
+from storage.format.message import (
+    PROPERTY_REAL_TOPIC,
+    SCHEDULE_TOPIC,
+    Message,
+    MessageExt,
+    MessageQueue,
+)
+from storage.format.properties import MAX_PROPERTIES_LENGTH, encode_properties
 from tests.support.consumers import PATIENCE_S, Heard, turn
 
 QUEUE = MessageQueue("T", "broker-a", 0)
@@ -39,6 +46,14 @@ def in_work(consumer: Any, queue: MessageQueue = QUEUE) -> int:
     process_queue = consumer.rebalance.process_queues[queue]
     consumer.consume_service.settle(process_queue, queue)
     return int(process_queue.msg_count)
+
+
+def full_of_properties(broker: Any, room: int = 0, topic: str = "T", **properties: str) -> Message:
+    """Make a message that is accepted with properties of 32,767 bytes, less ``room``."""
+    made = {"UNIQ_KEY": "id", **properties, "pad": "x"}
+    size = len(encode_properties({**made, "CLUSTER": broker.config.broker_cluster_name}))
+    made["pad"] *= MAX_PROPERTIES_LENGTH - size - room + 1
+    return Message(topic, b"full", properties=made)
 
 
 def sent_back(broker: Any, level: int = 3) -> list[MessageExt]:

@@ -8,7 +8,12 @@ from broker.api.pull import PullRequest
 from broker.api.send import SendOptions
 from broker.api.send_back import SendBackRequest
 from broker.config import BrokerConfig
-from broker.errors import BrokerSystemError, NoPermissionError, SubscriptionGroupNotExistError
+from broker.errors import (
+    BrokerSystemError,
+    MessageIllegalError,
+    NoPermissionError,
+    SubscriptionGroupNotExistError,
+)
 from broker.retry.failure_reason import FAILURE_CLASS, FAILURE_STACK, failure_properties
 from broker.retry.send_back import SendBackHandler
 from broker.schedule.message import message_timeup
@@ -22,6 +27,7 @@ from storage.format.delay import parse_delay_levels
 from storage.format.message import SCHEDULE_TOPIC, Message, MessageExt
 from storage.readonly import StoreView
 from tests.support import golden
+from tests.support.consuming import full_of_properties
 from tests.support.recording_client import RecordingClient, consumer, heartbeat
 from tests.support.same_records import Taken, all_messages, content, only
 
@@ -205,6 +211,28 @@ def test_a_reason_that_does_not_fit_or_that_pretends_is_left_out(broker):
     broker.send_message_back(back(small, failure={"REAL_TOPIC": "elsewhere", FAILURE_CLASS: "E"}))
     assert waiting(broker, 3).get_property("REAL_TOPIC") == "%RETRY%g"
     assert waiting(broker, 3).get_property(FAILURE_CLASS) == "E"
+
+
+@pytest.mark.parametrize("name", [{}, {"DELAY": "0"}])
+@pytest.mark.parametrize(("room", "origin"), [(0, None), (13, None), (14, "T")])
+def test_what_has_no_room_for_a_retry_is_refused_and_can_become_a_dead_letter(
+    broker, room, origin, name
+):
+    broker.send(full_of_properties(broker, room, **name), 0)
+    message = only(broker.view.get_message("T", 0, 0, 1).messages)
+    assert len(message.property_bytes.removesuffix(b"\x02")) == 32_767 - room
+    short = sent(broker)
+    fine, refusal = broker.send_messages_back([back(short), back(message)])
+    assert fine is None
+    assert isinstance(refusal, MessageIllegalError)
+    assert "the message at 0 of the commit log has no room" in str(refusal)
+    reason = failure_properties(ValueError("why"), "c1@1", 5)
+    broker.send_message_back(back(message, delay_level=-1, failure=reason))
+    letter = only(dead(broker))
+    assert letter.properties == {**message.properties, **({"RETRY_TOPIC": "T"} if origin else {})}
+    assert (letter.body, letter.reconsume_times, letter.msg_id) == (b"full", 1, "id")
+    broker.send_message_back(back(message, max_reconsume_times=0))
+    assert len(dead(broker)) == 2
 
 
 @pytest.mark.conformance("H3")

@@ -10,6 +10,7 @@ from client.listener.listener import ConsumeConcurrentlyStatus
 from storage.configs.topics import TopicConfig
 from storage.format.message import Message, MessageExt, MessageQueue
 from tests.support.consumers import Heard, eventually, turn
+from tests.support.consuming import full_of_properties
 from tests.support.failing_broker import DOWN, FailingBroker
 
 LATER = ConsumeConcurrentlyStatus.RECONSUME_LATER
@@ -106,3 +107,39 @@ def test_if_neither_way_works_it_is_consumed_again_here_and_progress_waits(
     consumer.persist_consumer_offset()
     assert broker.query_consumer_offset("g", "T", 0).offset == 1
     assert len(waiting(broker)) == 1, "sent back once, nothing is lost"
+
+
+@pytest.mark.conformance("H7")
+def test_a_message_without_room_for_a_retry_is_a_dead_letter_after_as_many_attempts(
+    broker, make_consumer, scheduler
+):
+    broker.update_topic(TopicConfig("T", 1, 1))
+    broker.send(full_of_properties(broker), 0)
+    broker.send(Message("T", b"after"), 0)
+
+    def answer(messages, context):
+        return LATER if messages[0].body == b"full" else ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+    heard = Heard(answer)
+    consumer = make_consumer(listener=heard, config=ConsumerConfig(max_reconsume_times=2))
+    consumer.start()
+    turn(consumer)
+    for attempts in (1, 2, 3):
+        failed = eventually_failed(scheduler, heard, attempts)
+        assert failed.reconsume_times <= attempts
+    eventually(lambda: consumer.process_queues[QUEUE].msg_count == 0)
+    consumer.persist_consumer_offset()
+    assert broker.query_consumer_offset("g", "T", 0).offset == 2
+    (letter,) = broker.view.get_message("%DLQ%g", 0, 0, 32, tags=None).messages
+    assert (letter.body, letter.msg_id) == (b"full", "id")
+    assert heard.bodies.count(b"full") == 3
+    assert not waiting(broker)
+
+
+def eventually_failed(scheduler, heard, attempts) -> MessageExt:
+    """Wait until the message has been in the listener so often; gives it."""
+    eventually(
+        lambda: heard.bodies.count(b"full") == attempts or (scheduler.advance(5_000) and False)
+    )
+    failed: MessageExt = next(m for m in heard.messages if m.body == b"full")
+    return failed

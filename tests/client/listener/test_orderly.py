@@ -22,7 +22,15 @@ from client.runtime.client_config import ClientConfig
 from storage.configs.topics import TopicConfig
 from storage.format.message import Message, MessageExt, MessageQueue
 from tests.support.consumers import PATIENCE_S, Heard, eventually, fill, turn
-from tests.support.consuming import QUEUE, Door, in_work, progress, queue_of, sent_back
+from tests.support.consuming import (
+    QUEUE,
+    Door,
+    full_of_properties,
+    in_work,
+    progress,
+    queue_of,
+    sent_back,
+)
 from tests.support.failing_broker import DOWN, FailingBroker
 from tests.support.recording_client import RecordingClient
 
@@ -413,6 +421,24 @@ def test_a_message_over_the_limit_that_can_not_be_sent_stays_at_the_head(
     failing.heal()
     scheduler.advance(1_000)
     eventually(lambda: progress(consumer) == 2)
+
+
+@pytest.mark.conformance("F8")
+def test_a_message_over_the_limit_without_room_for_a_retry_is_a_dead_letter(
+    broker, make_consumer, scheduler
+):
+    broker.update_topic(TopicConfig("T", 1, 1))
+    broker.send(full_of_properties(broker), 0)
+    broker.send(Message("T", b"after"), 0)
+
+    def answer(messages: Sequence[MessageExt], context: Any) -> Any:
+        return SUSPEND if messages[0].queue_offset == 0 else SUCCESS
+
+    consumer, heard = consume(make_consumer, scheduler, answer, max_reconsume_times=0)
+    eventually(lambda: progress(consumer) == 2)
+    assert heard.bodies == [b"full", b"after"]
+    (letter,) = broker.view.get_message("%DLQ%g", 0, 0, 32, tags=None).messages
+    assert letter.body == b"full"
 
 
 # -- locks
