@@ -5,8 +5,8 @@ is left, the queue is lost, or a minute is over. The listener's answer decides:
 
     SUCCESS                            the batch is committed; on with the next
     SUSPEND_..., None, error           the same batch again in a moment, everything after it waits;
-                                       after max_reconsume_times to the retry topic, and so to the
-                                       dead letters (by default never)
+                                       a message that failed max_reconsume_times leaves it for the
+                                       retry topic, and so the dead letters (by default never)
     COMMIT, ROLLBACK                   only without auto_commit, where SUCCESS commits nothing
 
 Three locks keep the order, taken in this order:
@@ -296,11 +296,13 @@ class ConsumeMessageOrderlyService:
         if status is _SUSPEND:
             consumer.stats.consume_failed_tps.add_value(key, len(messages))
             process_queue.last_failure = failure_text(failure)
-            if self._check_reconsume_times(messages, queue, failure):
-                process_queue.make_message_to_consume_again(messages)
-                goes_on = False
-            else:
-                commits = context.auto_commit
+            again = self._check_reconsume_times(messages, queue, failure)
+            kept = {message.queue_offset for message in again}
+            gone = [message for message in messages if message.queue_offset not in kept]
+            process_queue.note_sent_away(gone)
+            process_queue.make_message_to_consume_again(again)
+            goes_on = not again
+            commits = context.auto_commit and bool(gone)
         elif context.auto_commit:
             if status is not ConsumeOrderlyStatus.SUCCESS:
                 logger.warning("%s means SUCCESS with auto_commit: %s", status, queue)
@@ -334,8 +336,9 @@ class ConsumeMessageOrderlyService:
 
     def _check_reconsume_times(
         self, messages: Objects, queue: MessageQueue, failure: dict[str, str]
-    ) -> bool:
-        """Count an attempt of each message; returns whether any is to be tried again here.
+    ) -> list[MessageExt]:
+        """Count an attempt of each message; gives those to be tried again here. The others were
+        sent to the retry topic; RocketMQ puts them back as well where one is left.
 
         A body that cannot be decompressed will not change: its message becomes a dead letter at
         once, so that the queue goes on. In a broadcast, which has no dead letters, it is skipped.
@@ -343,7 +346,7 @@ class ConsumeMessageOrderlyService:
         most = self._consumer.config.max_reconsume_times
         if most == -1:
             most = MAX_RECONSUME_TIMES_ORDERLY
-        suspend = False
+        again = []
         for message in messages:
             if packed((message,)) and unreadable(message):
                 if not self._clustering or self._sent_to_dead_letters(message, queue, failure):
@@ -351,8 +354,8 @@ class ConsumeMessageOrderlyService:
             elif message.reconsume_times >= most and self._sent_to_retry(message, queue, failure):
                 continue
             message.reconsume_times += 1
-            suspend = True
-        return suspend
+            again.append(message)
+        return again
 
     def _sent_to_dead_letters(
         self, message: MessageExt, queue: MessageQueue, failure: dict[str, str]

@@ -130,7 +130,8 @@ class ProcessQueue:
         self._tree: SortedDict = SortedDict()  # queue offset -> message: to be consumed
         self._runs: dict[int, _Run] = {}  # by first offset, ascending, all after ``_tree``
         self._orderly: SortedDict = SortedDict()  # taken by orderly consumption, not committed
-        self._msg_count = 0  # of all three
+        self._sent_away: SortedDict = SortedDict()  # taken, sent to the retry topic, not committed
+        self._msg_count = 0  # of all four
         self._msg_size = 0
         self._consuming = False
 
@@ -298,18 +299,24 @@ class ProcessQueue:
             return taken
 
     def commit(self) -> int | None:
-        """Finish the taken messages; gives the next offset to consume.
+        """Finish the taken messages, and those sent away that no message to be consumed comes
+        before; gives the next offset to consume.
 
-        None if nothing is taken: the queue was cleared meanwhile (RocketMQ fails then).
+        None if there are none: the queue was cleared meanwhile (RocketMQ fails then).
         """
         with self._lock:
-            if not self._orderly:
-                return None
-            offset: int = next(reversed(self._orderly))
-            self._msg_count -= len(self._orderly)
-            self._msg_size -= sum(len(m.stored_body) for m in self._orderly.values())
+            done = dict(self._orderly)
             self._orderly.clear()
-            return offset + 1
+            first = self._first() if self._sent_away else None
+            while self._sent_away and (first is None or next(iter(self._sent_away)) < first):
+                offset, message = self._sent_away.popitem(0)
+                done[offset] = message
+            if not done:
+                return None
+            self._msg_count -= len(done)
+            self._msg_size -= sum(len(m.stored_body) for m in done.values())
+            last: int = max(done)
+            return last + 1
 
     def rollback(self) -> None:
         """Put back everything that was taken."""
@@ -317,6 +324,14 @@ class ProcessQueue:
             self._sort_in()
             self._tree.update(self._orderly)
             self._orderly.clear()
+
+    def note_sent_away(self, messages: Sequence[MessageExt]) -> None:
+        """Keep taken messages that are retries now: ``commit`` finishes them, and nothing puts them
+        back."""
+        with self._lock:
+            for message in messages:
+                if self._orderly.pop(message.queue_offset, None) is not None:
+                    self._sent_away[message.queue_offset] = message
 
     def make_message_to_consume_again(self, messages: Sequence[MessageExt]) -> None:
         """Put some of the taken messages back, to be consumed first."""
@@ -336,6 +351,7 @@ class ProcessQueue:
             self._runs.clear()
             self._tree = SortedDict()
             self._orderly = SortedDict()
+            self._sent_away = SortedDict()
             self._msg_count = self._msg_size = 0
             self.queue_offset_max = 0
 

@@ -21,7 +21,7 @@ from client.producer.selector import select_by_hash
 from client.runtime.client_config import ClientConfig
 from storage.configs.topics import TopicConfig
 from storage.format.message import Message, MessageExt, MessageQueue
-from tests.support.consumers import PATIENCE_S, Heard, eventually, fill, turn
+from tests.support.consumers import PATIENCE_S, Heard, eventually, fill, pull_until, turn
 from tests.support.consuming import (
     QUEUE,
     Door,
@@ -421,6 +421,73 @@ def test_a_message_over_the_limit_that_can_not_be_sent_stays_at_the_head(
     failing.heal()
     scheduler.advance(1_000)
     eventually(lambda: progress(consumer) == 2)
+
+
+def dead_letters(broker: Any) -> list[bytes]:
+    """The bodies of all dead letters, those that wait for a delay, too."""
+    found = list(broker.view.get_message("%DLQ%g", 0, 0, 32, tags=None).messages)
+    found += [letter for level in range(1, 19) for letter in dlq_waiting(broker, level)]
+    return sorted(letter.body for letter in found)
+
+
+@pytest.mark.conformance("F8")
+def test_of_a_batch_a_message_over_the_limit_goes_once_and_the_others_come_again(
+    broker, make_consumer, scheduler
+):
+    queue_of(broker, 1)
+    tried: list[list[bytes]] = []
+
+    def answer(messages: Sequence[MessageExt], context: Any) -> Any:
+        tried.append([message.body for message in messages])
+        return SUSPEND
+
+    def has_tried(times: int) -> bool:
+        return len(tried) == times
+
+    def has_progress(offset: int) -> bool:
+        return progress(consumer) == offset
+
+    def waits_unless(ended: bool) -> bool:
+        return ended or 1_000 in scheduler.pending_ms
+
+    consumer, _ = consume(
+        make_consumer, scheduler, answer, max_reconsume_times=2, consume_message_batch_max_size=2
+    )
+    eventually(lambda: 1_000 in scheduler.pending_ms)
+    broker.send(Message("T", b"1"), 0)
+    pull_until(consumer, lambda: in_work(consumer) == 2)
+    for end, dead in ((0, []), (1, [b"0"]), (2, [b"0", b"1"])):
+        calls = len(tried) + 1
+        scheduler.advance(1_000)
+        eventually(partial(has_tried, calls))
+        eventually(partial(has_progress, end))
+        eventually(partial(waits_unless, end == 2))
+        assert dead_letters(broker) == dead
+    assert tried == [[b"0"], [b"0", b"1"], [b"0", b"1"], [b"1"]]
+    assert broker.query_consumer_offset("g", "T", 0).offset == 2
+    assert in_work(consumer) == 0
+
+
+@pytest.mark.conformance("F8")
+def test_what_went_to_the_retry_topic_is_not_rolled_back(broker, make_consumer, scheduler):
+    queue_of(broker, 2)
+    answers = [SUCCESS, SUSPEND, ROLLBACK, COMMIT]
+    heard = Heard(lambda messages, context: answers.pop(0))
+
+    def answer(messages: Sequence[MessageExt], context: ConsumeOrderlyContext) -> Any:
+        context.auto_commit = False
+        return heard.consume_message(messages, context)
+
+    consumer, _ = consume(make_consumer, scheduler, answer, max_reconsume_times=0)
+    eventually(lambda: heard.bodies == [b"0", b"1"])
+    broker.send(Message("T", b"2"), 0)
+    pull_until(consumer, lambda: len(heard.bodies) == 3)
+    eventually(lambda: 1_000 in scheduler.pending_ms)
+    answers.append(COMMIT)
+    scheduler.advance(1_000)
+    eventually(lambda: progress(consumer) == 3)
+    assert heard.bodies == [b"0", b"1", b"2", b"0", b"2"]
+    assert dead_letters(broker) == [b"1"]
 
 
 @pytest.mark.conformance("F8")

@@ -123,6 +123,21 @@ def test_suspended_messages_are_taken_again_first() -> None:
     assert [m.queue_offset for m in process_queue.take_messages(9)] == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.parametrize("gone", [1, 2])
+def test_what_was_sent_away_does_not_come_back_and_is_committed_in_its_place(gone: int) -> None:
+    process_queue = filled(1, 3)
+    taken = process_queue.take_messages(2)
+    kept = [message for message in taken if message.queue_offset != gone]
+    process_queue.note_sent_away([message for message in taken if message not in kept])
+    process_queue.make_message_to_consume_again(kept)
+    assert process_queue.commit() == (2 if gone == 1 else None), "what is left comes again"
+    assert process_queue.msg_count == (2 if gone == 1 else 3)
+    process_queue.rollback()
+    assert process_queue.take_messages(1) == kept
+    assert process_queue.commit() == 3
+    assert process_queue.msg_count == 1
+
+
 @pytest.mark.conformance("F6")
 def test_a_batch_that_was_cleared_away_does_not_come_back() -> None:
     process_queue = filled(1, 2)
@@ -374,13 +389,16 @@ class ProcessQueueMachine(RuleBasedStateMachine):
         self.queue = ProcessQueue()
         self.waiting: dict[int, int] = {}  # offset -> body size
         self.taken: dict[int, int] = {}
+        self.objects: dict[int, MessageExt] = {}  # of ``taken``
+        self.sent_away: dict[int, int] = {}
         self.most = 0
         self.busy = False
         self.pulls: list[list[MessageExt]] = []
 
     @rule(start=st.integers(0, 60), count=st.integers(1, 40), size=st.integers(0, 3))
     def put(self, start: int, count: int, size: int) -> None:
-        offsets = [o for o in range(start, start + count) if o not in self.taken]
+        held = {*self.taken, *self.sent_away}
+        offsets = [o for o in range(start, start + count) if o not in held]
         known = {o: s for o, s in self.waiting.items() if o in offsets}
         messages = [pulled([o], body=bytes(known.get(o, size)))[0] for o in offsets]
         new = [o for o in offsets if o not in self.waiting]
@@ -411,7 +429,7 @@ class ProcessQueueMachine(RuleBasedStateMachine):
 
     @rule(count=st.integers(1, 40))
     def put_behind(self, count: int) -> None:
-        first = max((*self.waiting, *self.taken, self.most), default=0) + 1
+        first = max((*self.waiting, *self.taken, *self.sent_away, self.most), default=0) + 1
         self.put(first, count, 1)
 
     @rule()
@@ -421,15 +439,31 @@ class ProcessQueueMachine(RuleBasedStateMachine):
     @rule(count=st.integers(1, 5))
     def take(self, count: int) -> None:
         first = sorted(self.waiting)[:count]
-        assert [m.queue_offset for m in self.queue.take_messages(count)] == first
+        messages = self.queue.take_messages(count)
+        assert [m.queue_offset for m in messages] == first
+        self.objects = {message.queue_offset: message for message in messages}
         self.taken.update((offset, self.waiting.pop(offset)) for offset in first)
         self.busy = self.busy and bool(first)
 
     @rule()
     def commit(self) -> None:
-        expected = max(self.taken) + 1 if self.taken else None
+        first = min(self.waiting, default=1 << 60)
+        gone = {offset for offset in self.sent_away if offset < first}
+        expected = max((*self.taken, *gone)) + 1 if self.taken or gone else None
         assert self.queue.commit() == expected
         self.taken.clear()
+        for offset in gone:
+            del self.sent_away[offset]
+
+    @rule(data=st.data())
+    def suspend(self, data: st.DataObject) -> None:
+        batch = [offset for offset in self.objects if offset in self.taken]
+        gone = data.draw(st.sets(st.sampled_from(batch))) if batch else set()
+        self.queue.note_sent_away([self.objects[offset] for offset in gone])
+        self.sent_away.update((offset, self.taken.pop(offset)) for offset in gone)
+        again = [offset for offset in batch if offset not in gone]
+        self.queue.make_message_to_consume_again([self.objects[offset] for offset in again])
+        self.waiting.update((offset, self.taken.pop(offset)) for offset in again)
 
     @rule()
     def rollback(self) -> None:
@@ -442,12 +476,14 @@ class ProcessQueueMachine(RuleBasedStateMachine):
         self.queue.clear()
         self.waiting.clear()
         self.taken.clear()
+        self.sent_away.clear()
         self.most = 0
 
     @invariant()
     def agrees(self) -> None:
-        assert self.queue.msg_count == len(self.waiting) + len(self.taken)
-        assert self.queue.msg_size == sum(self.waiting.values()) + sum(self.taken.values())
+        parts = (self.waiting, self.taken, self.sent_away)
+        assert self.queue.msg_count == sum(map(len, parts))
+        assert self.queue.msg_size == sum(sum(part.values()) for part in parts)
         span = max(self.waiting) - min(self.waiting) if self.waiting else 0
         assert self.queue.get_max_span() == span
         assert self.queue.has_temp_message() == bool(self.waiting)
