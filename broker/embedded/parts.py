@@ -196,7 +196,6 @@ class BrokerParts(ForkAware):
             self.config,
             self._topics,
             self._progress,
-            self._builder,
             view=lambda: store.view,
             put=store.put,
             ask=lambda question: self.members.calls.check_transaction(question),

@@ -13,6 +13,7 @@ from broker.errors import BrokerSystemError, MessageIllegalError, NoPermissionEr
 from broker.send.message_builder import stored_again
 from broker.send.send import DLQ_NUMS_PER_GROUP, prepared
 from broker.tables.shared_table import READ_ONLY
+from broker.validation import check_properties
 from storage.configs.topics import PERM_WRITE
 from storage.errors import RocketMQError
 from storage.format.message import (
@@ -242,6 +243,7 @@ class SendBackHandler:
                     if name not in RESERVED_PROPERTIES
                 }
             try:
+                check_properties(reasons)
                 return self._builder.again(
                     message, topic, queue_id, {**properties, **reasons}, reconsume_times=times
                 )

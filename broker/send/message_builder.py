@@ -211,7 +211,7 @@ class MessageBuilder:
             message,
             topic,
             queue_id,
-            self.encode(properties),
+            encode_stored(properties),
             sys_flag=sys_flag,
             reconsume_times=reconsume_times,
             prepared_transaction_offset=prepared_transaction_offset,
@@ -246,12 +246,7 @@ class MessageBuilder:
 
     def encode(self, properties: Mapping[str, str]) -> bytes:
         """Encode properties; MessageIllegalError for U+0001, U+0002 and above 32,767 bytes."""
-        try:
-            encoded = encode_properties(properties)
-        except InvalidMessageError as error:
-            raise MessageIllegalError(str(error)) from error
-        except UnicodeEncodeError as error:
-            raise MessageIllegalError("a property holds characters that are no Unicode") from error
+        encoded = _encoded(properties)
         # A name ends at its U+0001; a further one is part of a value, which the format could hold.
         if encoded.count(b"\x01") != encoded.count(b"\x02") + 1:
             check_properties(properties)
@@ -292,6 +287,26 @@ class MessageBuilder:
             schedule.level,
             schedule.delay_ms,
         )
+
+
+def encode_stored(properties: Mapping[str, str]) -> bytes:
+    """Encode properties of a message that is stored already, for its next record.
+
+    A value may hold U+0001: RocketMQ's brokers store it, and readers since 4.9.1 find it again.
+    MessageIllegalError above 32,767 bytes.
+    """
+    encoded = _encoded(properties)
+    check_properties_size(encoded)
+    return encoded
+
+
+def _encoded(properties: Mapping[str, str]) -> bytes:
+    try:
+        return encode_properties(properties)
+    except InvalidMessageError as error:
+        raise MessageIllegalError(str(error)) from error
+    except UnicodeEncodeError as error:
+        raise MessageIllegalError("a property holds characters that are no Unicode") from error
 
 
 def is_half(properties: Mapping[str, str]) -> bool:

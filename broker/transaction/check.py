@@ -18,8 +18,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from broker.api.transactions import CheckTransactionState
-from broker.errors import BrokerSystemError
-from broker.send.message_builder import stored_again
+from broker.errors import BrokerSystemError, MessageIllegalError
+from broker.send.message_builder import encode_stored, stored_again
 from broker.send.send import prepared, put_outcome
 from storage.errors import RocketMQError
 from storage.format.encode import MessageInner
@@ -41,7 +41,6 @@ from .transaction import real_queue
 if TYPE_CHECKING:
     from broker.config import BrokerConfig
     from broker.offset.offset_manager import ConsumerOffsetManager
-    from broker.send.message_builder import MessageBuilder
     from broker.tables.topics import TopicManager
     from storage.readonly import StoreView
     from storage.results import PutMessageResult
@@ -70,7 +69,6 @@ class TransactionCheckService:
         config: BrokerConfig,
         topics: TopicManager,
         progress: ConsumerOffsetManager,
-        builder: MessageBuilder,
         *,
         view: Callable[[], StoreView],
         put: Callable[..., PutMessageResult],
@@ -86,7 +84,6 @@ class TransactionCheckService:
         self._settle = settle
         self._topics = topics
         self._offsets = TransactionOffsets(progress, view)
-        self._builder = builder
         self._view = view
         self._put = put
         self._ask = ask
@@ -157,7 +154,7 @@ class TransactionCheckService:
             age = self._now() - half.born_timestamp
             if self._is_given_up(half, age) or not _names_real_queue(half):
                 if not copies.is_aside(half):
-                    self._put_aside(half)
+                    self._give_up(half)
                 offset += 1
                 continue
             if half.store_timestamp >= start:
@@ -168,13 +165,13 @@ class TransactionCheckService:
                     break
             elif age < self._immunity_ms(immunity):
                 if not ended.take_earlier(_prepared_offset(half)):
-                    self._store_immune(half)
+                    self._or_put_aside(self._store_immune, half, copies)
                 offset += 1
                 continue
             if ended.read_more():
                 continue  # perhaps it has ended by now
             if not ended.take_earlier(_prepared_offset(half)):
-                self._check_again(half)
+                self._or_put_aside(self._check_again, half, copies)
             offset += 1
         return offset
 
@@ -193,18 +190,62 @@ class TransactionCheckService:
         number = _whole_number(seconds, -1)
         return self._timeout_ms if number == -1 else number * 1000
 
-    def _put_aside(self, half: MessageExt) -> None:
+    def _give_up(self, half: MessageExt) -> None:
+        if self._put_aside(half):
+            logger.warning(
+                "half message %s of %s was asked about too often, or is too old: it is in %s now",
+                half.msg_id,
+                half.get_property(PROPERTY_PRODUCER_GROUP),
+                TRANS_CHECK_MAX_TIME_TOPIC,
+            )
+
+    def _or_put_aside(
+        self, store: Callable[[MessageExt], None], half: MessageExt, copies: HalfCopies
+    ) -> None:
+        """Store a half message again; put it aside if its next record breaks a limit.
+
+        A record with one check more is longer. Without an end of its checks, the half messages
+        behind it would wait for ever.
+        """
+        try:
+            store(half)
+        except MessageIllegalError as error:
+            if not copies.is_aside(half) and self._put_aside(half):
+                logger.error(  # noqa: TRY400 - its text says all
+                    "half message %s of %s cannot be checked again: %s; it is in %s now",
+                    half.msg_id,
+                    half.get_property(PROPERTY_PRODUCER_GROUP),
+                    error,
+                    TRANS_CHECK_MAX_TIME_TOPIC,
+                )
+
+    def _put_aside(self, half: MessageExt) -> bool:
+        """Store a half message in TRANS_CHECK_MAX_TIME_TOPIC.
+
+        It keeps its stored properties where those with the number of checks are too long. False:
+        its record fits into no log file there; it stays where it is.
+        """
         self._uncommitted += 1
         self._topics.for_own_use(TRANS_CHECK_MAX_TIME_TOPIC, QUEUE_NUMS)
-        properties = self._builder.encode(half.properties)
+        try:
+            self._store_aside(half, encode_stored(half.properties))
+        except MessageIllegalError:
+            try:
+                self._store_aside(half, None)
+            except MessageIllegalError as error:
+                logger.error(  # noqa: TRY400 - its text says all
+                    "half message %s of %s stays in %s, and is not checked again: %s",
+                    half.msg_id,
+                    half.get_property(PROPERTY_PRODUCER_GROUP),
+                    TRANS_HALF_TOPIC,
+                    error,
+                )
+                return False
+        return True
+
+    def _store_aside(self, half: MessageExt, properties: bytes | None) -> None:
         inner = stored_again(half, TRANS_CHECK_MAX_TIME_TOPIC, 0, properties)
         put_outcome(self._put(prepared([inner])))
-        logger.warning(
-            "half message %s of %s was asked about too often, or is too old: it is in %s now",
-            half.msg_id,
-            half.get_property(PROPERTY_PRODUCER_GROUP),
-            TRANS_CHECK_MAX_TIME_TOPIC,
-        )
 
     def _store_immune(self, half: MessageExt) -> None:
         """Store a half message again whose producer has requested a longer time without checks."""
@@ -240,7 +281,7 @@ class TransactionCheckService:
     def _renewed(self, half: MessageExt) -> MessageInner:
         """Make the next record of a half message; flag and reconsume times are not
         kept (TransactionalMessageBridge.renewHalfMessageInner)."""
-        properties = self._builder.encode(half.properties)
+        properties = encode_stored(half.properties)
         return stored_again(
             half, TRANS_HALF_TOPIC, half.queue_id, properties, flag=0, reconsume_times=0
         )

@@ -264,7 +264,6 @@ def checks_of(broker: EmbeddedBroker, asked: list[bytes]) -> TransactionCheckSer
         broker.config,
         broker._topics,
         broker.progress,
-        broker._builder,
         view=lambda: store.view,
         put=store.put,
         ask=ask,

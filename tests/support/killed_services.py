@@ -212,7 +212,6 @@ def _check(root: Path) -> None:
             config,
             broker._topics,
             broker._progress,
-            broker._builder,
             view=lambda: store.view,
             put=store.put,
             ask=ask,

@@ -17,7 +17,7 @@ from broker.errors import (
 from broker.retry.failure_reason import FAILURE_CLASS, FAILURE_STACK, failure_properties
 from broker.retry.send_back import SendBackHandler
 from broker.schedule.message import message_timeup
-from broker.send.message_builder import MessageBuilder, Origin
+from broker.send.message_builder import MessageBuilder, Origin, stored_again
 from broker.send.send import prepared
 from broker.tables.groups import GroupManager
 from broker.tables.topics import TopicManager
@@ -211,6 +211,25 @@ def test_a_reason_that_does_not_fit_or_that_pretends_is_left_out(broker):
     broker.send_message_back(back(small, failure={"REAL_TOPIC": "elsewhere", FAILURE_CLASS: "E"}))
     assert waiting(broker, 3).get_property("REAL_TOPIC") == "%RETRY%g"
     assert waiting(broker, 3).get_property(FAILURE_CLASS) == "E"
+    broker.send_message_back(back(small, failure={FAILURE_CLASS: "a\x01b"}))
+    assert waiting(broker, 3).get_property(FAILURE_CLASS) is None
+
+
+def test_a_message_of_a_java_broker_with_a_separator_in_a_value_becomes_a_dead_letter(broker):
+    """A Java broker takes U+0001 in a value."""
+    message = sent(broker)
+    encoded = b"k\x01a\x01b\x02" + message.property_bytes
+    broker.store.put(prepared([stored_again(message, "T", 0, encoded)]))
+    message = only(broker.view.get_message("T", 0, 1, 1).messages)
+    broker.send_message_back(back(message))
+    retry = waiting(broker, 3)
+    assert retry.property_bytes.startswith(encoded)
+    assert retry.get_property("k") == "a\x01b"
+    broker.cutting_short.deliver([retry])
+    (again,) = broker.view.get_message("%RETRY%g", 0, 0, 1).messages
+    assert again.property_bytes == retry.property_bytes
+    broker.send_message_back(back(again, delay_level=-1))
+    assert only(dead(broker)).get_property("k") == "a\x01b"
 
 
 @pytest.mark.parametrize("name", [{}, {"DELAY": "0"}])

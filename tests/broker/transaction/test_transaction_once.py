@@ -26,7 +26,6 @@ def service(bench, *, ask=None, put=None):
         bench.config,
         bench.broker._topics,
         bench.broker._progress,
-        bench.broker._builder,
         view=lambda: store.view,
         put=put or store.put,
         ask=ask or bench.ask,

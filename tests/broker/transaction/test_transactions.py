@@ -20,6 +20,7 @@ from storage.format.message import (
     Message,
 )
 from storage.format.message_id import parse_offset_msg_id
+from storage.format.properties import MAX_PROPERTIES_LENGTH
 from storage.format.sys_flag import MessageSysFlag
 from storage.readonly import StoreView
 from tests.support import golden
@@ -50,7 +51,6 @@ class Bench:
             self.config,
             self.broker._topics,
             self.broker._progress,
-            self.broker._builder,
             view=lambda: store.view,
             put=store.put,
             ask=self.ask,
@@ -322,6 +322,96 @@ def test_a_half_message_that_waits_for_its_immunity_lets_others_be_checked(bench
     bench.check()
     assert [question.message.body for question in bench.asked] == [b"other"] * 3
     assert bench.bodies() == [b"immune"]
+
+
+ONE_CHECK_MORE = len(b"\x02TRANSACTION_CHECK_TIMES\x011")
+
+
+def prepare_with_room(bench, body, room, **properties):
+    """Store a half message whose properties leave ``room`` bytes of the largest length."""
+    bench.prepare(b"measured", pad="x", **properties)
+    size = len(bench.messages(TRANS_HALF_TOPIC)[-1].property_bytes)
+    pad = "x" * (1 + MAX_PROPERTIES_LENGTH - size - room)
+    sent = bench.prepare(body, pad=pad, **properties)
+    half = bench.messages(TRANS_HALF_TOPIC)[-1]
+    assert len(half.property_bytes) == MAX_PROPERTIES_LENGTH - room
+    return sent, half
+
+
+@pytest.mark.parametrize("room", [0, ONE_CHECK_MORE - 1])
+@pytest.mark.parametrize("immune", [{}, {"CHECK_IMMUNITY_TIME_IN_SECONDS": "100"}])
+def test_a_half_message_without_room_for_a_check_is_put_aside_and_the_next_is_asked_about(
+    bench, caplog, room, immune
+):
+    sent, half = prepare_with_room(bench, b"full", room, **immune)
+    bench.prepare(b"behind")
+    bench.check()
+    bench.check()
+    bench.check()
+    assert {b"measured", b"behind"} == {question.message.body for question in bench.asked}
+    aside = only(bench.messages(TRANS_CHECK_MAX_TIME_TOPIC))
+    assert (aside.body, aside.property_bytes) == (b"full", half.property_bytes)
+    assert f"half message {sent.msg_id} of p cannot be checked again: the properties" in caplog.text
+    bench.end(sent, COMMIT)
+    assert bench.bodies() == [b"full"], "its producer can commit it all the same"
+
+
+def test_a_half_message_is_asked_about_until_its_properties_have_no_room_for_the_count(bench):
+    prepare_with_room(bench, b"full", ONE_CHECK_MORE)
+    for _ in range(11):
+        bench.check()
+    asked = [question.message.body for question in bench.asked]
+    assert asked.count(b"full") == 9
+    aside = only(bench.messages(TRANS_CHECK_MAX_TIME_TOPIC))
+    assert aside.get_property("TRANSACTION_CHECK_TIMES") == "9"
+
+
+def test_an_old_half_message_without_room_for_a_check_is_put_aside(bench):
+    prepare_with_room(bench, b"full", 0)
+    bench.check(73 * 3_600_000)
+    aside = bench.messages(TRANS_CHECK_MAX_TIME_TOPIC)
+    assert [message.body for message in aside] == [b"measured", b"full"]
+
+
+def test_a_round_that_begins_anew_puts_no_half_message_aside_again(bench):
+    for body in (b"full 1", b"full 2"):
+        prepare_with_room(bench, body, 0)
+    bench.check()
+    bench.broker._progress.move(CHECKS[0], {(TRANS_HALF_TOPIC, 0): 0, (TRANS_OP_HALF_TOPIC, 0): 0})
+    bench.check()
+    aside = bench.messages(TRANS_CHECK_MAX_TIME_TOPIC)
+    assert [message.body for message in aside] == [b"full 1", b"full 2"]
+
+
+def put_java_half(bench, body, value):
+    """Store a half message as a Java broker does, which takes U+0001 in a value."""
+    sent = bench.prepare(body, other="?")
+    half = bench.messages(TRANS_HALF_TOPIC)[-1]
+    encoded = half.property_bytes.replace(b"other\x01?", b"k\x01" + value)
+    encoded = encoded.replace(sent.msg_id.encode(), sent.msg_id[::-1].encode())
+    bench.end(sent, ROLLBACK)
+    inner = stored_again(half, TRANS_HALF_TOPIC, 0, encoded)
+    bench.broker.store.put(prepared([inner]))
+    half = bench.messages(TRANS_HALF_TOPIC)[-1]
+    assert half.property_bytes == encoded
+    return half
+
+
+def test_a_half_message_of_a_java_broker_with_a_separator_in_a_value_is_checked_and_committed(
+    bench,
+):
+    half = put_java_half(bench, b"java", b"a\x01b")
+    bench.prepare(b"behind")
+    bench.plans[b"behind"] = COMMIT
+    bench.check()
+    assert [question.message.body for question in bench.asked] == [b"java", b"behind"]
+    copy = bench.messages(TRANS_HALF_TOPIC)[-2]
+    assert copy.property_bytes == half.property_bytes + b"\x02TRANSACTION_CHECK_TIMES\x011"
+    place = half.queue_offset, half.commitlog_offset
+    bench.broker.end_transaction(EndTransactionRequest("p", *place, COMMIT))
+    assert bench.bodies() == [b"behind", b"java"]
+    assert bench.messages("T", 1)[-1].property_bytes == half.property_bytes
+    assert bench.messages("T", 1)[-1].get_property("k") == "a\x01b"
 
 
 def test_an_immune_half_message_is_asked_about_when_its_time_is_over(bench):
