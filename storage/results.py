@@ -51,6 +51,11 @@ class PutMessageStatus(StrEnum):
         """Whether the message is in the store in spite of the status."""
         return self in _STORED
 
+    @property
+    def illegal(self) -> bool:
+        """Whether the message itself is the cause: no later put will store it, either."""
+        return self in _ILLEGAL
+
 
 _STORED = frozenset(
     {
@@ -60,6 +65,7 @@ _STORED = frozenset(
         PutMessageStatus.SLAVE_NOT_AVAILABLE,
     }
 )
+_ILLEGAL = frozenset({PutMessageStatus.MESSAGE_ILLEGAL, PutMessageStatus.PROPERTIES_SIZE_EXCEEDED})
 
 
 class GetMessageStatus(StrEnum):

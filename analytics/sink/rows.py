@@ -95,7 +95,8 @@ class RowReader:
             self._topics = dict(view.topics())
             self._most = view.config.max_message_size
             delays = parse_delay_levels(view.config.message_delay_level)
-        self._builder = MessageBuilder(config, delays, self._most)
+            size = view.config.mapped_file_size_commit_log
+        self._builder = MessageBuilder(config, delays, self._most, size)
         self._ids = unique_ids_of(config.born_host)
         host = pack_host(config.born_host)
         self._origin = Origin(now_ms(), host, host)

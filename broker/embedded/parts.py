@@ -236,7 +236,8 @@ class BrokerParts(ForkAware):
         """Makes messages to store; made with the first one, as the sender."""
         from broker.send.message_builder import MessageBuilder
 
-        return MessageBuilder(self.config, self._delays_ms, self._max_message_size)
+        size = self.view.config.mapped_file_size_commit_log
+        return MessageBuilder(self.config, self._delays_ms, self._max_message_size, size)
 
     @made_once
     def _sender(self) -> Sender:

@@ -26,7 +26,7 @@ from storage.format.message import (
     dlq_topic,
     retry_topic,
 )
-from storage.results import PutMessageResult, PutMessageStatus
+from storage.results import PutMessageResult
 
 from .failure_reason import FAILURE_PROPERTIES
 
@@ -44,7 +44,6 @@ FIRST_RETRY_LEVEL: Final = 3
 """Delay level of the first retry where the broker decides; each further one is a level higher."""
 BATCH_BYTES: Final = 1 << 20
 """Bytes of bodies after which a put ends, to limit how long the write lock is held."""
-_ILLEGAL: Final = (PutMessageStatus.MESSAGE_ILLEGAL, PutMessageStatus.PROPERTIES_SIZE_EXCEEDED)
 
 
 class _Target(NamedTuple):
@@ -143,7 +142,7 @@ class SendBackHandler:
         if result.status.stored:
             return None, False
         reason = result.reason or f"the store answered {result.status}"
-        return BrokerSystemError(reason), result.status in _ILLEGAL
+        return BrokerSystemError(reason), result.status.illegal
 
     def _target(self, name: str) -> _Target:
         """Find a group and its retry topic; new ones are created."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.errors import MessageIllegalError
 from broker.send.send import prepared
@@ -46,6 +46,13 @@ BATCH_UNITS: Final = 512
 BATCH_BYTES: Final = 1 << 20
 """Bytes of records after which a batch ends, to limit how long the write lock is held."""
 _NAMES: Final = RecordNames(PROPERTY_REAL_TOPIC, PROPERTY_REAL_QUEUE_ID, TRANS_HALF_TOPIC)
+
+
+class _Refusal(NamedTuple):
+    """Why messages are not stored; ``of_message``: one breaks a limit, so it never will be."""
+
+    reason: str
+    of_message: bool
 
 
 class DelayLevel:
@@ -159,11 +166,10 @@ class DelayLevel:
                 inners.append(inner)
                 ends.append(offset + 1)
         reached = self.offset + len(units) // CQ_STORE_UNIT_SIZE
-        if inners:
-            if self._put_all(inners):
-                self.delivered = ends[-1]
-            elif len(inners) == 1 or not self._put_each(inners, ends):
-                return False
+        if len(inners) > 1 and self._put_all(inners) is None:
+            self.delivered = ends[-1]
+        elif not self._put_each(inners, ends):
+            return False
         self.offset = reached
         return True
 
@@ -184,19 +190,35 @@ class DelayLevel:
             if made is None:
                 break
             records, count = made
-            if not self._stored(records):
+            if self._put_records(records) is not None:
                 break
             self.offset = self.delivered = self.offset + count
             units = units[count * CQ_STORE_UNIT_SIZE :]
         return units
 
     def _put_each(self, inners: Sequence[MessageInner], ends: Sequence[int]) -> bool:
-        """Put one by one: perhaps only one of them is the cause. False: one was not stored."""
+        """Put one by one: perhaps only one of them is the cause. False: one was not stored.
+
+        One that no log file can hold under its real topic is passed over, or nothing behind it
+        would ever be delivered.
+        """
         for inner, end in zip(inners, ends, strict=True):
-            if not self._put_all([inner]):
+            refusal = self._put_all([inner])
+            if refusal is not None and not refusal.of_message:
                 return False
+            if refusal is not None:
+                self._report_passed_over(end - 1, inner, refusal.reason)
             self.offset = self.delivered = end
         return True
+
+    def _report_passed_over(self, offset: int, inner: MessageInner, reason: str) -> None:
+        logger.error(
+            "delay level %d passes over its message %d, which is for topic %s: %s",
+            self.level,
+            offset,
+            inner.topic,
+            reason,
+        )
 
     def _read(self, offset: int, units: bytes) -> list[MessageInner | None]:
         """Read delayed messages as their real messages; None for each that is gone, has no target,
@@ -214,19 +236,21 @@ class DelayLevel:
             for at, message in enumerate(messages, offset)
         ]
 
-    def _put_all(self, inners: Sequence[MessageInner]) -> bool:
+    def _put_all(self, inners: Sequence[MessageInner]) -> _Refusal | None:
         try:
             records = prepared(inners)
         except MessageIllegalError as error:
-            logger.error("delay level %d, offset %d: %s", self.level, self.offset, error)  # noqa: TRY400
-            return False
-        return self._stored(records)
+            return _Refusal(str(error), of_message=True)
+        return self._put_records(records)
 
-    def _stored(self, records: PreparedRecords) -> bool:
+    def _put_records(self, records: PreparedRecords) -> _Refusal | None:
         result = self._put(records)
-        if not result.status.stored:
+        if result.status.stored:
+            return None
+        if not result.status.illegal:
             logger.warning("delay level %d: the store answered %s", self.level, result.status)
-        return result.status.stored
+        reason = result.reason or f"the store answered {result.status}"
+        return _Refusal(reason, of_message=result.status.illegal)
 
     def _deliver_timestamp(self, tags_code: int, offset: int, now: int) -> int:
         """When a unit is due. Further ahead than the level's delay means that the clock was moved

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Final
 
+from broker.errors import MessageIllegalError
 from broker.send.send import prepared
 from storage.errors import RocketMQError
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE
@@ -49,12 +50,12 @@ class PutResultProcess:
         self.resend_at: int | None = None
 
     def finished_well(self, skip_after: int) -> bool:
-        """Whether the message was stored, or cannot be read (any more)."""
+        """Whether the message was stored, or never will be, or cannot be read (any more)."""
         error = self.future.exception()
         if error is None:
             result = self.future.result()
             if result is not None:
-                return result.status.stored
+                return result.status.stored or result.status.illegal
             return not 0 < self.resend_count <= skip_after
         if not isinstance(error, (RocketMQError, OSError)):
             raise error
@@ -158,4 +159,14 @@ class PendingDelayLevel(DelayLevel):
 
     def _put_one(self, process: PutResultProcess) -> PutMessageResult | None:
         (inner,) = self._read(process.offset, process.unit)
-        return None if inner is None else self._put(prepared([inner]))
+        if inner is None:
+            return None
+        try:
+            records = prepared([inner])
+        except MessageIllegalError as error:
+            self._report_passed_over(process.offset, inner, str(error))
+            return None
+        result = self._put(records)
+        if result.status.illegal:
+            self._report_passed_over(process.offset, inner, result.reason or result.status)
+        return result

@@ -21,7 +21,8 @@ from broker.errors import MessageIllegalError, NoPermissionError
 from broker.validation import check_body_size, check_properties, check_properties_size
 from storage.errors import InvalidMessageError
 from storage.format.delay import capped_level, delay_ms
-from storage.format.encode import MessageInner
+from storage.format.encode import MessageInner, record_size
+from storage.format.layout import BLANK_SIZE
 from storage.format.message import (
     PROPERTY_CLUSTER,
     PROPERTY_DELAY_TIME_LEVEL,
@@ -48,7 +49,12 @@ if TYPE_CHECKING:
     from storage.format.prepared import PreparedRecords
 
 _new_tuple: Final = tuple.__new__  # does the same as a NamedTuple's own, in half the time
+DEFAULT_LOG_FILE_SIZE: Final = 1 << 30
+"""Bytes of a commit log file of a store that names no other size (mappedFileSizeCommitLog)."""
 _WAIT = "true"
+_UNTIL_COMMIT: Final = 300
+"""More bytes than checks add to a half message (their number, its first queue offset), and its op
+message has, which is stored in the same file as the committed message."""
 _LIGHT_OFFSETS = PROPERTY_INNER_MULTI_QUEUE_OFFSET.encode()
 _TRANSACTION_BITS = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
 
@@ -77,12 +83,17 @@ class MessageBuilder:
     """Makes the store's messages. Holds settings only; safe for threads."""
 
     def __init__(
-        self, config: BrokerConfig, delays_ms: Sequence[int], max_message_size: int
+        self,
+        config: BrokerConfig,
+        delays_ms: Sequence[int],
+        max_message_size: int,
+        log_file_size: int = DEFAULT_LOG_FILE_SIZE,
     ) -> None:
         self._cluster = config.broker_cluster_name
         self._reject_transactions = config.reject_transaction_message
         self._delays_ms = delays_ms
         self._max_message_size = max_message_size
+        self._log_file_size = log_file_size
         cluster = {PROPERTY_CLUSTER: self._cluster}
         self.added: Final = self.encode(cluster)
         """Properties that plain messages get, encoded."""
@@ -115,18 +126,22 @@ class MessageBuilder:
             wait = _WAIT
         unique_id = properties.setdefault(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, unique_id)
         properties[PROPERTY_CLUSTER] = self._cluster
+        target, later = topic, 0
         # A retry of clients before 4.6.1 still has TRAN_MSG (SendMessageProcessor.sendMessage; the
         # asynchronous path of 4.9 does not handle it, and loses the message).
         retried = origin.reconsume_times > 0 and schedule.level > 0
         if is_half(properties) and not retried:
             self._check_half(schedule)
             _put_real(properties, topic, queue_id, wait)
-            topic, queue_id = TRANS_HALF_TOPIC, 0
+            topic, queue_id, later = TRANS_HALF_TOPIC, 0, _UNTIL_COMMIT
             origin = origin._replace(sys_flag=origin.sys_flag & ~_TRANSACTION_BITS)
         elif schedule.level:
             self.put_schedule(properties, topic, queue_id, schedule, wait)
             topic, queue_id = SCHEDULE_TOPIC, schedule.level - 1
-        return self._inner(message, topic, queue_id, properties, origin, schedule), unique_id
+        inner = self._inner(message, topic, queue_id, properties, origin, schedule)
+        if topic is not target:
+            self.check_later_size(record_size(inner) + later, topic, target)
+        return inner, unique_id
 
     def prepare_plain(
         self,
@@ -204,10 +219,11 @@ class MessageBuilder:
         """
         properties.pop(PROPERTY_INNER_MULTI_QUEUE_OFFSET, None)
         schedule = self.schedule(properties)
+        target = topic
         if schedule.level:
             self.put_schedule(properties, topic, queue_id, schedule, None)
             topic, queue_id = SCHEDULE_TOPIC, schedule.level - 1
-        return stored_again(
+        inner = stored_again(
             message,
             topic,
             queue_id,
@@ -217,6 +233,22 @@ class MessageBuilder:
             prepared_transaction_offset=prepared_transaction_offset,
             schedule=schedule,
         )
+        if schedule.level:
+            self.check_later_size(record_size(inner), topic, target)
+        return inner
+
+    def check_later_size(self, size: int, topic: str, target: str) -> None:
+        """Refuse a record of ``size`` bytes that would fit into no log file under its real topic.
+
+        It waits under ``topic``, and is stored again under ``target``, whose name may be longer:
+        from there no delivery and no commit could take it. Raises MessageIllegalError.
+        """
+        size += len(target.encode()) - len(topic.encode())
+        if size + BLANK_SIZE > self._log_file_size:
+            raise MessageIllegalError(
+                f"{size} bytes do not fit into a commit log file of {self._log_file_size} bytes, "
+                f"as the message is to be stored in topic {target}"
+            )
 
     def schedule(self, properties: Mapping[str, str]) -> Schedule:
         """Read the delay in properties. Raises MessageIllegalError for no number."""

@@ -398,7 +398,10 @@ class Sender:
             schedule.level,
             schedule.delay_ms,
         )
-        result = self._store_batch(_prepared_column(column, self._origin(options, config)))
+        records = _prepared_column(column, self._origin(options, config))
+        if schedule.level:
+            self._builder.check_later_size(records.largest(), stored_topic, topic)
+        result = self._store_batch(records)
         status = put_outcome(result)
         return ColumnSendResult(
             status,

@@ -105,6 +105,13 @@ def record_of(
     )
 
 
+def record_size(message: MessageInner) -> int:
+    """Give the bytes of a message's record."""
+    hosts = (len(message.born_host) == 20) | (len(message.store_host) == 20) << 1
+    topic = topic_field(message.topic)
+    return HEAD_SIZES[hosts] + len(message.body) + len(topic) + 2 + len(message.properties)
+
+
 def prepare(messages: Sequence[MessageInner]) -> PreparedRecords:
     """Encode messages, compute their checksums, tag codes and key hashes.
 

@@ -115,6 +115,24 @@ def test_only_so_many_puts_are_under_way(bench):
     assert bench.level.offset == 5
 
 
+def test_a_message_that_breaks_a_limit_is_passed_over_at_once(bench, caplog):
+    bench.send(b"large", b"b")
+    put = bench.put
+    refused = PutMessageResult(PutMessageStatus.MESSAGE_ILLEGAL, reason="it is too large")
+    bench.level._put = lambda records: (
+        refused if b"large" in bytes(records.buffer) else put(records)
+    )
+    bench.pass_time(1_000)
+    bench.executor.finish()
+    bench.executor.finish()
+    bench.pass_time(10)
+    assert bench.progress() == (2, 0)
+    assert bench.bodies() == [b"b"]
+    assert caplog.messages == [
+        "delay level 1 passes over its message 0, which is for topic T: it is too large"
+    ]
+
+
 def test_a_failed_put_is_tried_again_with_growing_pauses_and_blocks_its_level(bench):
     bench.refusing = True
     bench.send(b"a", b"b")
