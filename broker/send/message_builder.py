@@ -276,6 +276,24 @@ class MessageBuilder:
         properties[PROPERTY_DELAY_TIME_LEVEL] = str(schedule.level)
         _put_real(properties, topic, queue_id, wait)
 
+    def waiting_properties(
+        self,
+        shared: dict[str, str],
+        topic: str,
+        queue_ids: int | Sequence[int],
+        schedule: Schedule,
+    ) -> bytes | list[bytes]:
+        """Encode the properties of a delayed column, which name topic and queue: one for all
+        messages of a queue, or those of each message. ``shared`` may be changed."""
+        queues = (queue_ids,) if isinstance(queue_ids, int) else dict.fromkeys(queue_ids)
+        made: dict[int, bytes] = {}
+        for queue_id in queues:
+            self.put_schedule(shared, topic, queue_id, schedule)
+            made[queue_id] = self.encode(shared)
+        if isinstance(queue_ids, int) or len(made) == 1:
+            return made.popitem()[1]
+        return [made[queue_id] for queue_id in queue_ids]
+
     def encode(self, properties: Mapping[str, str]) -> bytes:
         """Encode properties; MessageIllegalError for U+0001, U+0002 and above 32,767 bytes."""
         encoded = _encoded(properties)

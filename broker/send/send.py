@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from broker.api.send import ColumnSendResult, SendOptions, SendResult, SendStatus
 from broker.errors import (
@@ -20,13 +20,12 @@ from broker.errors import (
     error_of,
 )
 from broker.tables.shared_table import READ_ONLY
-from broker.validation import WRONG_TYPES, check_body_size, check_properties, check_types
+from broker.validation import WRONG_TYPES, check_body_size, check_types
 from storage.append.lmq import SEPARATOR as LMQ_SEPARATOR, LmqPut
 from storage.append.send_template import SendTemplate
 from storage.configs.topics import PERM_WRITE, TopicConfig
 from storage.errors import InvalidMessageError
 from storage.format.encode import MessageInner, prepare
-from storage.format.encode_column import prepare_column
 from storage.format.host import pack_host
 from storage.format.message import (
     PROPERTY_INNER_MULTI_DISPATCH,
@@ -37,14 +36,14 @@ from storage.format.message import (
     Message,
     MessageQueue,
     dlq_topic,
-    split_keys,
 )
 from storage.format.message_id import offset_msg_ids
 from storage.format.plain_message import has_id, have_topic
-from storage.format.prepared_table import PreparedTable, column_pays
+from storage.format.prepared_table import PreparedTable
 from storage.format.sys_flag import MessageSysFlag
 from storage.results import PutMessageResult, PutMessageStatus
 
+from .column import Column, check_keys, check_lengths, prepared_column
 from .message_builder import MessageBuilder, Origin
 from .rows import check_rows, row_inners, table_of
 from .template import send_template
@@ -75,21 +74,6 @@ _REFUSED: Final = {
     PutMessageStatus.PROPERTIES_SIZE_EXCEEDED: ResponseCode.MESSAGE_ILLEGAL,
     PutMessageStatus.SERVICE_NOT_AVAILABLE: ResponseCode.SERVICE_NOT_AVAILABLE,
 }
-
-
-class _Column(NamedTuple):
-    """A column as it is stored; ``properties`` are encoded and shared."""
-
-    topic: str
-    queue_ids: int | Sequence[int]
-    bodies: Sequence[bytes]
-    unique_ids: Sequence[bytes]
-    keys: Sequence[str] | None
-    properties: bytes
-    tags: str | None
-    flag: int
-    delay_level: int
-    delay_ms: int
 
 
 class Sender:
@@ -363,7 +347,7 @@ class Sender:
         options: SendOptions,
     ) -> ColumnSendResult:
         """Store a column; see Broker.send_column."""
-        _check_lengths(bodies, queue_ids, keys)
+        check_lengths(bodies, queue_ids, keys)
         if (
             sum(map(len, bodies)) > self._max_message_size  # takes half the time of the next check
             and max(map(len, bodies)) > self._max_message_size
@@ -376,29 +360,30 @@ class Sender:
             if keys is not None:
                 raise MessageIllegalError("a column has keys of its own or shared ones, not both")
             keys = [shared_keys] * len(bodies)
-        if schedule.level and not isinstance(queue_ids, int):
-            queue_ids = self._queue(config, None)  # REAL_QID is one of the shared properties
+        if keys is not None:
+            check_keys(keys)
         targets = self._queues(config, queue_ids, len(bodies))
         stored_topic, stored_queues = topic, targets
-        if schedule.level and isinstance(targets, int):
-            self._builder.put_schedule(shared, topic, targets, schedule)
+        encoded: bytes | list[bytes]
+        if schedule.level:
             stored_topic, stored_queues = SCHEDULE_TOPIC, schedule.level - 1
-        if keys is not None:
-            _check_keys(keys)
+            encoded = self._builder.waiting_properties(shared, topic, targets, schedule)
+        else:
+            encoded = self._builder.encode(shared)
         now = self._now()
-        column = _Column(
+        column = Column(
             stored_topic,
             stored_queues,
             bodies,
             self._unique_ids.take(len(bodies), now),
             keys,
-            self._builder.encode(shared),
+            encoded,
             shared.get(PROPERTY_TAGS),
             flag,
             schedule.level,
             schedule.delay_ms,
         )
-        records = _prepared_column(column, self._origin(options, config))
+        records = prepared_column(column, self._origin(options, config))
         if schedule.level:
             self._builder.check_later_size(records.largest(), stored_topic, topic)
         result = self._store_batch(records)
@@ -417,7 +402,7 @@ class Sender:
     def send_rows(self, rows: RowColumns, options: SendOptions) -> ColumnSendResult:
         """Store rows; see Broker.send_rows."""
         check_rows(rows)
-        _check_keys(rows.keys)
+        check_keys(rows.keys)
         check_body_size(max(rows.bodies, key=len), self._max_message_size)
         topics = rows.topics
         names = (topics,) if isinstance(topics, str) else tuple(dict.fromkeys(topics))
@@ -493,82 +478,3 @@ def prepared(messages: Sequence[MessageInner]) -> PreparedRecords:
         return prepare(messages)
     except InvalidMessageError as error:
         raise MessageIllegalError(str(error)) from error
-
-
-def _prepared_column(column: _Column, origin: Origin) -> PreparedRecords:
-    if not column_pays(len(column.bodies)):
-        return prepared(_inners(column, origin))
-    try:
-        return prepare_column(
-            column.topic,
-            column.queue_ids,
-            column.bodies,
-            born_timestamp=origin.born_timestamp,
-            born_host=origin.born_host,
-            store_host=origin.store_host,
-            properties=column.properties,
-            tags=column.tags,
-            unique_ids=column.unique_ids,
-            keys=column.keys,
-            flag=column.flag,
-            sys_flag=origin.sys_flag,
-            delay_ms=column.delay_ms,
-        )
-    except InvalidMessageError as error:
-        raise MessageIllegalError(str(error)) from error
-
-
-def _inners(column: _Column, origin: Origin) -> list[MessageInner]:
-    """Make the same records without NumPy, whose import takes longer than encoding a few."""
-    queue_ids = column.queue_ids
-    if isinstance(queue_ids, int):
-        queue_ids = [queue_ids] * len(column.bodies)
-    inners = []
-    for i, (body, queue_id, unique_id) in enumerate(
-        zip(column.bodies, queue_ids, column.unique_ids, strict=True)
-    ):
-        keys = column.keys[i] if column.keys is not None else ""
-        properties = column.properties + b"\x02UNIQ_KEY\x01" + unique_id
-        if keys:
-            properties += b"\x02KEYS\x01" + keys.encode()
-        inners.append(
-            MessageInner(
-                column.topic,
-                queue_id,
-                body,
-                properties,
-                origin.born_timestamp,
-                origin.born_host,
-                origin.store_host,
-                column.flag,
-                origin.sys_flag,
-                origin.reconsume_times,
-                0,
-                column.tags,
-                (unique_id.decode(), *split_keys(keys)),
-                column.delay_level,
-                column.delay_ms,
-            )
-        )
-    return inners
-
-
-def _check_lengths(
-    bodies: Sequence[bytes], queue_ids: int | Sequence[int] | None, keys: Sequence[str] | None
-) -> None:
-    if not bodies:
-        raise MessageIllegalError("the column has no message")
-    for what, column in (("queue ids", queue_ids), ("keys", keys)):
-        if column is not None and not isinstance(column, int) and len(column) != len(bodies):
-            raise ValueError(f"{len(bodies)} bodies have {len(column)} {what}")
-
-
-def _check_keys(keys: Sequence[str]) -> None:
-    joined = "".join(keys)
-    if "\x01" in joined or "\x02" in joined:
-        for key in keys:
-            check_properties({PROPERTY_KEYS: key})
-    try:
-        joined.encode()
-    except UnicodeEncodeError as error:
-        raise MessageIllegalError("a key holds characters that are no Unicode") from error

@@ -1,6 +1,6 @@
 """Sending records in columns; an invalid record is found and named."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
@@ -245,12 +245,6 @@ class Sender:
         keys: list[str] | None,
         flag: int,
     ) -> None:
-        if PROPERTY_DELAY_TIME_LEVEL in shared and isinstance(queues, list):
-            # The queue is a property of a delayed message, so all messages of a column share it.
-            for number, run in _runs(queues):
-                part = keys[run] if keys else None
-                self._send_column(topic, bodies[run], number, shared, part, flag)
-            return
         if not self._allow_empty and not all(bodies):
             raise MessageIllegalError(f"{BODY_LENGTH_ZERO}; --allow-empty sends it anyway")
         self.attempted += len(bodies)
@@ -265,11 +259,3 @@ class Sender:
         if result.send_status is not SendStatus.SEND_OK:
             self.not_flushed += len(bodies)
         self._acknowledged(result)
-
-
-def _runs(queues: list[int]) -> Iterator[tuple[int, slice]]:
-    start = 0
-    for number, run in groupby(queues):
-        end = start + len(list(run))
-        yield number, slice(start, end)
-        start = end

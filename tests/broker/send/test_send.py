@@ -289,6 +289,57 @@ def test_columns_with_queues_of_their_own(broker):
             broker.send_column("T", [b"a"], keys=[key])
 
 
+@pytest.mark.parametrize("count", [3, 400])
+@pytest.mark.parametrize("way", ["one", "equal", "several", "none"])
+@pytest.mark.parametrize("keyed", [False, True])
+def test_messages_of_a_delayed_column_wait_for_the_queues_that_were_asked_for(
+    open_broker, count, way, keyed
+):
+    broker = open_broker(clock=lambda: 1_700_000_000_000)
+    broker.update_topic(TopicConfig("T", 4, 4))
+    bodies = [b"%d" % n for n in range(count)]
+    keys = [f"k{n}" for n in range(count)] if keyed else None
+    queue_ids = {
+        "one": 3,
+        "equal": [3] * count,
+        "several": [n * n % 4 for n in range(count)],
+        "none": None,
+    }[way]
+    properties = {"DELAY": "2", "p": "v", "TAGS": "A"}
+    result = broker.send_column("T", bodies, queue_ids, properties=properties, keys=keys)
+    if queue_ids is not None:
+        assert result.queue_ids == queue_ids
+    wanted = result.queue_ids
+    wanted = [wanted] * count if isinstance(wanted, int) else list(wanted)
+    if way == "none":
+        assert wanted == [(wanted[0] + n) % 4 for n in range(count)]
+    for n, body in enumerate(bodies):
+        message = Message("T", body, properties={**properties, "UNIQ_KEY": f"{n:032}"})
+        message.properties.update({"KEYS": keys[n]} if keys else {})
+        broker.send(message, wanted[n])
+    waiting = "SCHEDULE_TOPIC_XXXX", 1
+    found = [broker.view.get_message(*waiting, at, 1).messages[0] for at in range(2 * count)]
+    column, single = found[:count], found[count:]
+    assert [m.get_property("REAL_QID") for m in column] == list(map(str, wanted))
+    assert [m.msg_id for m in column] == [unique_id.decode() for unique_id in result.unique_ids]
+    for alone, among in zip(single, column, strict=True):
+        alone.properties["UNIQ_KEY"] = among.msg_id
+        assert among.properties == alone.properties
+        assert (among.body, among.store_size) == (alone.body, alone.store_size)
+    if keys:
+        assert [m.body for m in broker.query_message("SCHEDULE_TOPIC_XXXX", "k2").messages] == [
+            b"2",
+            b"2",
+        ]
+
+
+def test_a_delayed_column_for_a_queue_that_does_not_exist_is_refused(broker):
+    broker.update_topic(TopicConfig("T", 4, 4))
+    with pytest.raises(BrokerError, match="topic T has no queue 4"):
+        broker.send_column("T", [b"a", b"b"], [0, 4], properties={"DELAY": "1"})
+    assert stored(broker, "SCHEDULE_TOPIC_XXXX", 0) == []
+
+
 def sender_over(broker, put_message):
     return Sender(
         BrokerConfig(),
