@@ -156,7 +156,8 @@ class MemberApi(Protocol):
         Creates the group and its retry topic where allowed. A new member, or a topic added or
         removed, notifies all members of the group. Raises ClientIdInUseError if another process has
         a member of the same id in a group that divides its queues: both would take the same queues.
-        The other groups of the heartbeat are joined all the same.
+        The other groups of the heartbeat are joined all the same. Raises WriteLockTimeoutError,
+        and nothing is joined, while another process is stopped that is about to join.
         """
         ...
 

@@ -6,7 +6,7 @@ read from the entries of live processes. What RocketMQ's broker sends its client
 connections goes as control messages (broker.members.notices), and each broker calls its own
 clients.
 
-Lock order: ``_lock`` > that of QueueLocks. Clients are called under none of them.
+Lock order: ``_joins`` > ``_lock`` > that of QueueLocks. Clients are called under none of them.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from copy import copy
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from broker.api.members import MessageModel
 from broker.errors import (
@@ -29,8 +29,10 @@ from broker.errors import (
 )
 from broker.tables.groups import CONSUMING_GROUP_MAX_LENGTH, check_consuming_group
 from storage.coordination.forks import made_once
+from storage.coordination.locks import ProcessLock
 from storage.deadlines import MAX_CLOSE_S
 from storage.format.message import retry_topic
+from storage.format.names import OURS
 
 from .group_table import GroupTable, group_table, is_expired
 from .notices import CHECK, MEMBERS, RESET, TOPICS, Notices
@@ -48,6 +50,9 @@ if TYPE_CHECKING:
     from .broker_to_client import ClientCalls
 
 logger = logging.getLogger("rmqctl.broker")
+
+JOINS_LOCK: Final = "joins.lock"
+"""File that is locked while a client joins a group that divides its queues."""
 
 ProgressOf = Callable[[str, str, int], int | None]
 """Group, topic, queue id: the offset that is committed."""
@@ -107,6 +112,7 @@ class MemberManager:
         self._progress_of = progress_of
         self._adopt_progress = adopt_progress
         self._refuse_equal_client_ids = refuse_equal_client_ids
+        self._joins = ProcessLock(root / OURS / JOINS_LOCK)
         self._lock = threading.RLock()  # guards the four fields below
         self._clients: dict[str, _Client] = {}
         self._tables: dict[str, GroupTable | None] = {}
@@ -145,7 +151,7 @@ class MemberManager:
         loud: dict[str, bool] = {}
         for consumer in data.consumers:
             loud[consumer.group_name] = self._prepare_group(consumer.group_name)
-        with self._lock:
+        with self._joining(data), self._lock:
             client = self._clients.get(data.client_id)
             if client is None:
                 raise BrokerSystemError(f"client {data.client_id} is not connected")
@@ -186,17 +192,36 @@ class MemberManager:
         self._topics.for_own_use(retry_topic(group), config.retry_queue_nums)
         return config.notify_consumer_ids_changed_enable
 
+    def _joining(self, data: HeartbeatData) -> AbstractContextManager[object]:
+        """Let no other process join while a client is looked up and published, if it may be refused
+        for its id. Entering raises OSError and WriteLockTimeoutError."""
+        client = self._clients.get(data.client_id)
+        if (
+            client is None
+            or not self._refuse_equal_client_ids
+            or all(
+                consumer.message_model is not MessageModel.CLUSTERING
+                or consumer.group_name in client.consumers
+                for consumer in data.consumers
+            )
+        ):
+            return nullcontext()
+        return self._joins.held()
+
     def _join(self, client: _Client, consumer: ConsumerData, table: GroupTable | None) -> None:
         group = consumer.group_name
-        if group in client.consumers:
+        if not self._refuse_equal_client_ids or (
+            consumer.message_model is not MessageModel.CLUSTERING
+        ):
             return
         own = self.notices.name
         for member in table.members if table else ():
-            same = member.client.client_id == client.client_id and member.process_entry != own
-            divided = consumer.message_model is MessageModel.CLUSTERING
-            if same and divided and self._refuse_equal_client_ids:
+            if member.client.client_id == client.client_id and member.process_entry != own:
                 holder = f"process {member.client.pid} on {member.client.host}"
-                raise ClientIdInUseError(group, client.client_id, holder)
+                error = ClientIdInUseError(group, client.client_id, holder)
+                if group not in client.consumers:
+                    raise error
+                logger.warning("%s", error)  # the other one was let in: its settings allow it
 
     def unregister_client(
         self, client_id: str, producer_group: str | None = None, consumer_group: str | None = None

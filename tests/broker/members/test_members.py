@@ -15,8 +15,16 @@ from broker.api.pull import PullRequest
 from broker.api.transactions import CheckTransactionState
 from broker.config import BrokerConfig
 from broker.embedded.broker import EmbeddedBroker
-from broker.errors import BrokerSystemError, InvalidNameError, NoPermissionError
+from broker.errors import (
+    BrokerSystemError,
+    ClientIdInUseError,
+    InvalidNameError,
+    NoPermissionError,
+)
+from broker.members.manager import JOINS_LOCK
 from storage.configs.subscription_groups import SubscriptionGroupConfig
+from storage.coordination.locks import ProcessLock
+from storage.errors import WriteLockTimeoutError
 from storage.format.message import Message, MessageQueue, retry_topic
 from tests.support.broker_puppet import broker_puppet
 from tests.support.recording_client import RecordingClient, consumer, heartbeat, subscription
@@ -247,6 +255,59 @@ def test_two_processes_may_not_divide_a_group_under_one_id(broker):
         assert broker.consumer_ids("free") == ["a"]
         broker.heartbeat(heartbeat("a", consumer("g", "T", model=BROADCASTING)))
         assert broker.consumer_ids("g") == ["a", "a"]
+
+
+@pytest.mark.conformance("B6")
+def test_of_two_processes_that_join_under_one_id_at_the_same_time_one_is_refused(open_broker):
+    first, second = open_broker(), open_broker()
+    for each in (first, second):
+        each.connect("a", RecordingClient())
+        each.update_group(SubscriptionGroupConfig("g"))
+    path = first.view.root / "rmqctl" / JOINS_LOCK
+    second.members._joins = ProcessLock(path, limit_s=0.0)
+    say = first.members.notices.say
+    waited = []
+
+    def join_meanwhile(clients):
+        with pytest.raises(WriteLockTimeoutError, match=JOINS_LOCK) as caught:
+            second.heartbeat(heartbeat("a", consumer("g", "T")))
+        waited.append(caught.value)
+        say(clients)
+
+    first.members.notices.say = join_meanwhile
+    first.heartbeat(heartbeat("a", consumer("g", "T")))
+    first.members.notices.say = say
+    assert len(waited) == 1
+    with pytest.raises(ClientIdInUseError, match="group g has a member a already"):
+        second.heartbeat(heartbeat("a", consumer("g", "T")))
+    assert second.consumer_ids("g") == ["a"]
+
+
+@pytest.mark.conformance("B6")
+def test_a_member_that_stays_and_one_that_gets_all_messages_wait_for_no_other_that_joins(broker):
+    join(broker, "a")
+    broker.connect("b", RecordingClient())
+    lock = ProcessLock(broker.view.root / "rmqctl" / JOINS_LOCK)
+    broker.members._joins = ProcessLock(broker.view.root / "rmqctl" / JOINS_LOCK, limit_s=0.0)
+    with lock.held():
+        broker.heartbeat(heartbeat("a", consumer("g", "T", "U")))
+        broker.heartbeat(heartbeat("b", consumer("h", "T", model=BROADCASTING)))
+        with pytest.raises(WriteLockTimeoutError):
+            broker.heartbeat(heartbeat("b", consumer("g", "T")))
+    assert broker.consumer_ids("g") == ["a"]
+    assert broker.consumer_ids("h") == ["b"]
+
+
+def test_a_member_whose_id_another_process_has_too_logs_it_with_each_heartbeat(open_broker, caplog):
+    first, second = open_broker(), open_broker(BrokerConfig(refuse_equal_client_ids=False))
+    join(first, "a")
+    join(second, "a")
+    first.heartbeat(heartbeat("a", consumer("g", "T")))
+    second.heartbeat(heartbeat("a", consumer("g", "T")))
+    assert [it for it in caplog.messages if "group g has a member a already" in it] == [
+        f"group g has a member a already (process {os.getpid()} on {os.uname().nodename}): "
+        "both would take the same queues; give one of them another instance name"
+    ]
 
 
 @pytest.mark.conformance("B6")
