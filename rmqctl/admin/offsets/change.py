@@ -8,7 +8,15 @@ from rmqctl.admin.java_writers import refuse_beside_java
 from rmqctl.errors import CliError, Refused
 from storage.configs.progress import ProgressFile
 
-from .move import changed, members_of, progress_now, unchanged, write_moves
+from .move import (
+    EVERY_WAY,
+    ForbiddenWays,
+    changed,
+    members_of,
+    progress_now,
+    unchanged,
+    write_moves,
+)
 from .plan import Step, targets_of
 from .plan_summary import plan_summary
 from .queues import QueueId, committed
@@ -43,12 +51,14 @@ class OffsetMove(Change):
         rows: MoveRows,
         *,
         no_live: bool = False,
+        forbidden: ForbiddenWays = EVERY_WAY,
         full: bool | None = None,
         refusals: Iterable[CliError] = (),
         entry: Mapping[str, Any] | None = None,
     ) -> None:
-        """``no_live`` refuses where consumers run. For ``full`` see plan_summary. ``entry`` has
-        more fields of the journal's entry."""
+        """``no_live`` refuses where consumers run; a queue that goes a ``forbidden`` way refuses,
+        in the plan and at the write. For ``full`` see plan_summary. ``entry`` has more fields of
+        the journal's entry."""
         self.steps = steps
         self._root = snapshot.root
         self._java_check = snapshot.java_check
@@ -57,7 +67,9 @@ class OffsetMove(Change):
         self._expected: Mapping[QueueId, int | None] = {}
         groups = sorted({step.position.queue.group for step in steps})
         self._live = live = members_of(self._root, groups)
-        refusals = list(refusals)
+        self._forbidden = forbidden
+        ways = (forbidden.refusal(step.position.queue, step.distance) for step in steps)
+        refusals = [*filter(None, ways), *refusals]
         if live and no_live:
             refusals.append(
                 Refused(f"group {min(live)} has running consumers, and --no-live was given")
@@ -91,7 +103,8 @@ class OffsetMove(Change):
     def check(self) -> None:
         """OffsetChangedError if an offset was moved since; StoreInUseError beside a Java broker.
 
-        Consumers that run go on committing, which is no move.
+        Consumers that run go on committing, which is no move; Refused if a queue would go a
+        forbidden way from there.
         """
         (self._java_check or refuse_beside_java(self._root))()
         now = progress_now(self._root)
@@ -128,6 +141,7 @@ class OffsetMove(Change):
                 if now != offset:
                     raise changed(queue, offset, now)
         unchanged(self.steps, self._live, now_of)
+        self._forbidden.check(self.steps, now_of)
 
     def _result(self, moves: "Moves") -> list[Any]:
         found = ProgressFile(self._root).read()

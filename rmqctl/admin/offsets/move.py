@@ -6,11 +6,12 @@ The order of the steps is that of broker.offset.offset_move.
 import time
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker.errors import OffsetChangedError
 from broker.members.living import members_by_group
 from broker.offset.offset_move import MovedOffsets, move_offsets_of_store, processes_folder
+from rmqctl.errors import Refused
 from storage.configs.pending_commits import notes_in, read_notes
 from storage.configs.progress import ProgressFile
 from storage.configs.progress_table import ProgressTable
@@ -24,6 +25,43 @@ if TYPE_CHECKING:
     from .plan import Step
 
 Check = Callable[["Moves"], None]
+
+
+class ForbiddenWays(NamedTuple):
+    """The ways that no queue may go."""
+
+    no_forward: bool = False
+    no_backward: bool = False
+
+    def refusal(self, queue: QueueId, distance: int | None, now: str = "") -> Refused | None:
+        """The error for a queue that would go such a way; ``now`` says where the queue is."""
+        if self.no_forward and (distance or 0) > 0:
+            way, option = f"forward by {distance}", "--no-forward"
+        elif self.no_backward and (distance or 0) < 0:
+            way, option = f"back by {-(distance or 0)}", "--no-backward"
+        else:
+            return None
+        return Refused(f"{queue} {now}would go {way}, and {option} was given")
+
+    def check(
+        self,
+        steps: "Collection[Step]",
+        now_of: "Callable[[ProgressKey], QueueProgress]",
+    ) -> None:
+        """Raise the refusal of a queue that would go such a way from where it is now."""
+        for step in steps:
+            if step.reset_target.stays:
+                continue
+            queue = step.position.queue
+            now = committed(now_of(queue.key))
+            moved = step._replace(position=step.position._replace(offset=now))
+            refusal = self.refusal(queue, moved.distance, f"is at {_word(now)} now and ")
+            if refusal is not None:
+                raise refusal
+
+
+EVERY_WAY: Final = ForbiddenWays()
+"""None is forbidden."""
 
 
 def progress_now(root: Path) -> ProgressTable:

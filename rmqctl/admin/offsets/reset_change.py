@@ -9,6 +9,7 @@ from rmqctl.admin.known_groups import is_known_group
 from rmqctl.errors import CliError, NotFound, Refused
 
 from .change import MoveRows, OffsetMove
+from .move import ForbiddenWays
 from .plan import Describer, Step, steps_of
 from .queues import QueueId, TopicChoice, TopicQueues, check_queues, chosen_queues, committed
 from .reset_targets import Destination, to_offsets
@@ -43,7 +44,8 @@ def reset(
     ``groups`` None: all that have an offset. ``topics`` None: all that the groups read, but retry
     topics and dead letters, which count only if they are named. ``queues`` narrows all topics to
     these queue ids. ``clamp`` cuts a target to what its queue has; else a target outside of it is a
-    refusal, as is a queue that goes the way that ``no_forward`` or ``no_backward`` forbids.
+    refusal, as is a queue that goes the way that ``no_forward`` or ``no_backward`` forbids, in the
+    plan or from where a running consumer has brought it until the write.
     A group in ``groups`` of which the store has no trace is NotFound, unless ``new_groups``.
     ``full`` reads messages and counts tags; None: only where that is cheap (20 million messages).
     The other arguments and errors are those of all functions of this package.
@@ -132,14 +134,14 @@ def _change(
     steps = steps_of(snapshot, chosen, to, clamp=clamp)
     name = snapshot.broker.name
     describe = Describer(snapshot.view, name, snapshot.now_ms, full=full is not False)
-    refusals = _refusals(steps, clamp=clamp, no_forward=no_forward, no_backward=no_backward)
     return OffsetMove(
         snapshot,
         steps,
         MoveRows(PlannedMove, describe.planned, DoneMove, describe.done),
         no_live=no_live,
+        forbidden=ForbiddenWays(no_forward=no_forward, no_backward=no_backward),
         full=full,
-        refusals=refusals,
+        refusals=() if clamp else _outside(steps),
     )
 
 
@@ -177,20 +179,13 @@ def _check_queues(snapshot: OffsetSnapshot, offsets: Mapping[QueueId, int | None
         check_queues(TopicChoice(topic, tuple(sorted(queues))), there.of(topic))
 
 
-def _refusals(
-    steps: Sequence[Step], *, clamp: bool, no_forward: bool, no_backward: bool
-) -> Iterator[CliError]:
-    """What the arguments forbid about a plan."""
+def _outside(steps: Sequence[Step]) -> Iterator[CliError]:
+    """A refusal for each target outside of what its queue has."""
     for step in steps:
         queue, low, high = step.position.queue, step.position.low, step.position.high
-        distance, target = step.distance or 0, step.target
-        if no_forward and distance > 0:
-            yield Refused(f"{queue} would go forward by {distance}, and --no-forward was given")
-        if no_backward and distance < 0:
-            yield Refused(f"{queue} would go back by {-distance}, and --no-backward was given")
-        outside = target is not None and not low <= target <= high
-        if not clamp and outside and not step.reset_target.stays:
+        outside = step.target is not None and not low <= step.target <= high
+        if outside and not step.reset_target.stays:
             yield Refused(
-                f"{queue} has messages {low} to {high - 1}, so {target} is outside of it, and "
+                f"{queue} has messages {low} to {high - 1}, so {step.target} is outside of it, and "
                 "--no-clamp was given"
             )

@@ -6,6 +6,8 @@ import sys
 import pytest
 
 import rmqctl
+from broker.api.offsets import OffsetCommit
+from broker.embedded.broker import EmbeddedBroker
 from broker.errors import InvalidNameError, OffsetChangedError
 from rmqctl.admin import offsets
 from rmqctl.admin.changes import Change, journal_note
@@ -19,6 +21,7 @@ from storage.configs.progress_table import QueueProgress
 from storage.errors import StoreInUseError
 from storage.read.by_time import Boundary
 from tests.support.java_lock import java_lock
+from tests.support.recording_client import RecordingClient, consumer, heartbeat
 
 START = 1_767_225_600_000
 MINUTE = 60_000
@@ -139,6 +142,61 @@ def test_a_refusal_is_part_of_the_change_and_stops_it(asked, offsets_of, options
     with pytest.raises(Refused, match=words):
         change.apply(NOTE)
     assert offsets_of() == {0: 5}
+
+
+@pytest.mark.parametrize(
+    ("options", "consumed", "words"),
+    [
+        (
+            {"to": offsets.to_offset(6), "no_backward": True, "queues": [0]},
+            OffsetCommit("orders", 0, 9),
+            "queue 0 of orders in group g is at 9 now and would go back by 3",
+        ),
+        (
+            {"to": offsets.to_offset(5), "no_backward": True, "queues": [0]},
+            OffsetCommit("orders", 0, 8),
+            "queue 0 of orders in group g is at 8 now and would go back by 3",
+        ),
+        (
+            {"to": offsets.to_offset(2), "no_backward": True, "queues": [1]},
+            OffsetCommit("orders", 1, 4),
+            "queue 1 of orders in group g is at 4 now and would go back by 2",
+        ),
+    ],
+)
+def test_a_running_group_that_goes_on_after_the_plan_does_not_go_back(
+    asked, orders, offsets_of, options, consumed, words
+):
+    with EmbeddedBroker.open(orders) as broker:
+        broker.connect("a", RecordingClient())
+        broker.heartbeat(heartbeat("a", consumer("g", "orders")))
+        change = reset(asked, **options)
+        assert change.refusals == ()
+        change.check()
+        broker.update_consumer_offsets("g", [consumed])
+        for step in (change.check, lambda: change.apply(NOTE)):
+            with pytest.raises(Refused, match=f"{words}, and --no-backward was given"):
+                step()
+        moves = [entry for entry in Journal(orders).entries() if entry.get("moves")]
+    assert moves == []
+    assert offsets_of() == {0: 5, consumed.queue_id: consumed.offset}
+
+
+def test_a_running_group_that_goes_on_after_the_plan_may_go_as_the_options_allow(
+    asked, orders, offsets_of
+):
+    with EmbeddedBroker.open(orders) as broker:
+        broker.connect("a", RecordingClient())
+        broker.heartbeat(heartbeat("a", consumer("g", "orders")))
+        back = reset(asked, offsets.to_offset(2), no_forward=True, queues=[0])
+        broker.update_consumer_offsets("g", [OffsetCommit("orders", 0, 7)])
+        [row] = back.apply(NOTE).rows
+        assert (row.old_offset, row.new_offset, row.move, row.applied) == (7, 2, -5, True)
+        on = reset(asked, offsets.to_offset(9), no_backward=True, queues=[0])
+        broker.update_consumer_offsets("g", [OffsetCommit("orders", 0, 4)])
+        [row] = on.apply(NOTE).rows
+        assert row.applied
+    assert offsets_of() == {0: 9}
 
 
 @pytest.mark.parametrize(
