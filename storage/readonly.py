@@ -509,11 +509,10 @@ class StoreView(StoreConfigs):
         return self._keys().index.uncovered(self.log_min_offset(), bounds.log_end())
 
     def find_unique(self, topic: str, msg_id: str) -> list[MessageExt]:
-        """All messages of a topic with a unique id (or key), oldest first: retries keep theirs."""
-        from storage.read.by_key import carries_key
+        """See storage.read.by_key.find_unique."""
+        from storage.read.by_key import find_unique
 
-        found = self.query_message(topic, msg_id, self.config.default_query_max_num)
-        return [message for message in found.messages if carries_key(message, topic, msg_id)]
+        return find_unique(self, topic, msg_id)
 
     # -- life ---------------------------------------------------------------------------------
 

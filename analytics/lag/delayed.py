@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from storage.readonly import StoreView
 
 _UNITS: Final = 1_000
-_HITS: Final = 64
 
 
 class DelayedMessages(NamedTuple):
@@ -123,15 +122,12 @@ def _lies_there(view: StoreView, found: DelayedMessages) -> bool:
 def copies(view: StoreView, topic: str, message: MessageExt) -> list[MessageExt]:
     """All records of a topic with the unique id of a message and its birth, in log order.
 
-    Empty for a message without a unique id.
+    For those that are found see StoreView.find_unique; none for a message without a unique id.
     """
     if message.msg_id == message.offset_msg_id:
         return []
-    hits = view.query_message(topic, message.msg_id, _HITS).messages
     return [
         copy
-        for copy in hits
-        if copy.topic == topic
-        and copy.msg_id == message.msg_id
-        and copy.born_timestamp == message.born_timestamp
+        for copy in view.find_unique(topic, message.msg_id)
+        if copy.msg_id == message.msg_id and copy.born_timestamp == message.born_timestamp
     ]

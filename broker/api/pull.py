@@ -186,5 +186,5 @@ class PullApi(Protocol):
         ...
 
     def query_unique(self, topic: str, unique_id: str) -> list[MessageExt]:
-        """Messages with a UNIQ_KEY, in log order: retries keep theirs (QUERY_MESSAGE)."""
+        """All messages with a UNIQ_KEY, in log order: retries keep theirs (QUERY_MESSAGE)."""
         ...

@@ -12,6 +12,7 @@ from storage.log.record_reader import UNUSUAL
 from storage.results import QueryMessageResult
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from storage.config import StoreConfig
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from storage.index.prefix import UnconfirmedIndex
     from storage.index.reader import QueryOffsetResult
     from storage.log.record_reader import RecordReader
+    from storage.readonly import StoreView
 
     from .bounds import Bounds
 
@@ -162,3 +164,18 @@ def carries_key(message: MessageExt, topic: str, key: str) -> bool:
     return key == message.get_property(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX) or (
         key in message.keys
     )
+
+
+def find_unique(view: StoreView, topic: str, msg_id: str) -> list[MessageExt]:
+    """All messages of a topic with a unique id (or key), oldest first: retries keep theirs.
+
+    Those that can be read, by the index and the part of the log that goes into it next. There is
+    no limit as of a broker's answer.
+    """
+    most = view.config.max_msgs_num_batch
+    found = view.query_message(topic, msg_id, most)
+    messages: Iterable[MessageExt] = found.messages
+    if len(found.index_offsets) >= most:  # there may be older ones
+        looked = map(view.look_message_by_offset, view.key_offsets(topic, msg_id))
+        messages = (message for message in looked if message is not None)
+    return [message for message in messages if carries_key(message, topic, msg_id)]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from broker.api.send_back import SendBackRequest
 from broker.embedded.broker import EmbeddedBroker
 from storage.configs.delay_offsets import save_delay_offsets
 from storage.format.message import Message
@@ -191,3 +192,22 @@ def test_a_life_tells_of_every_attempt_and_why(given_back, store):
         ]
         assert life[1]["due_timestamp"] - life[1]["at_timestamp"] == 60_000
     assert run("retry", "show", "g", "7F" * 16).code == 3
+
+
+@pytest.mark.slow
+def test_a_life_has_every_attempt_of_a_message_that_failed_often(store):
+    attempts, topic, clock = 70, "%RETRY%g", [NOW_MS]
+    with EmbeddedBroker.open(store, clock=lambda: clock[0]) as broker:
+        sent = broker.send(Message("t", b"x"), 0)
+        (message,) = broker.query_unique("t", sent.msg_id)
+        for n in range(attempts):
+            origin = message.topic, message.commitlog_offset, message.msg_id
+            broker.send_message_back(SendBackRequest("g", *origin, 1, attempts))
+            clock[0] += 2_000
+            deliver(broker, clock[0])
+            (message,) = broker.view.get_message(topic, 0, n, 1).messages
+    events = run("retry", "show", "g", sent.msg_id, "-o", "json").json()
+    failed = [event["reconsume_times"] for event in events if event["what"] == "FAILED"]
+    delivered = [event["reconsume_times"] for event in events if event["what"] == "DELIVERED"]
+    assert failed == delivered == list(range(1, attempts + 1))
+    assert [event["what"] for event in events].count("STORED") == 1

@@ -34,6 +34,21 @@ def test_the_newest_hits_come_oldest_first(tmp_path: Path) -> None:
         assert found.index_last_update_phyoffset == stored[-1]
 
 
+def test_all_messages_of_a_unique_id_are_found_beyond_a_brokers_limit(tmp_path: Path) -> None:
+    made = HandMade(ROOMY)
+    stored = []
+    for _ in range(120):
+        stored.append(made.put("T", keys=["AaBB"]).commitlog_offset)
+        made.put("T", keys=["BBAa"])
+    few = made.config.with_(default_query_max_num=3, max_msgs_num_batch=5)
+    root = made.write(tmp_path)
+    for config in (made.config, few):
+        with StoreView.open(root, config) as view:
+            found = view.find_unique("T", "AaBB")
+            assert [message.commitlog_offset for message in found] == stored
+            assert view.find_unique("T", "other") == []
+
+
 def test_a_key_of_the_same_hash_is_a_hit_but_not_the_message(tmp_path: Path) -> None:
     made = HandMade(ROOMY)
     right = made.put("T", keys=["AaBB"])
