@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from analytics.lag.delayed import copies, levels, waiting
+from analytics.lag.ready_retries import unknown_retries
 from broker.retry.failure_reason import FAILURE_CLIENT
 from broker.retry.failures import failed_timestamp, origin_of, reason_text
 from storage.clock import now_ms
@@ -28,7 +29,10 @@ if TYPE_CHECKING:
 
 def retry_rows(broker: EmbeddedBroker, name: str, wanted: Wanted) -> Iterator[RetryRow]:
     """Those that wait in the delay topic, also dead letters on their way, and those in the retry
-    topics that their groups have not read past."""
+    topics that their groups have not read past.
+
+    None of a queue beyond whose end the group's progress lies: ``wanted.unknown`` gets a sentence.
+    """
     view, now = broker.view, now_ms()
     for level in levels(view):
         for one in waiting(view, level):
@@ -43,6 +47,9 @@ def retry_rows(broker: EmbeddedBroker, name: str, wanted: Wanted) -> Iterator[Re
         group = _group_of(topic, RETRY_GROUP_TOPIC_PREFIX)
         if group is not None and wanted.takes_group(group):
             begins = committed.get((group, topic), {})
+            queue_ids = [queue_id for name, queue_id in view.queues() if name == topic]
+            for sentence in unknown_retries(view, topic, queue_ids, begins).values():
+                wanted.unknown(f"{view.root}: {sentence}")
             for message in messages_of(view, topic, wanted, begins):
                 due, failed = message.store_timestamp, given_back_timestamp(view, message)
                 yield _row(view, name, group, message, "READY", due, failed)

@@ -14,6 +14,8 @@ class Wanted(NamedTuple):
     topics: Collection[str] | None = None
     damaged: Callable[[str], None] = lambda _: None
     """Gets a sentence for each message that cannot be read and is left out; may raise."""
+    unknown: Callable[[str], None] = lambda _: None
+    """Gets a sentence where it is unknown which rows there are."""
 
     def takes_group(self, group: str | None) -> bool:
         """Whether rows of a group are asked for."""

@@ -343,7 +343,12 @@ class Cli:
                 LAST_LINE.print(sentence, dim=sys.stderr.isatty() and self.colored(sys.stderr))
 
     def _say_nothing(self, filtered: bool) -> None:
-        """Say that there are no rows; ``filtered``: ``--where`` excluded some, or a filter may."""
+        """Say that there are no rows; ``filtered``: ``--where`` excluded some, or a filter may.
+
+        Where the user was warned that the result is incomplete, there may be rows all the same.
+        """
+        if self.incomplete:
+            return
         from rmqctl.output.nothing import nothing_sentence
 
         from .filter_options import FILTERS

@@ -5,6 +5,7 @@ A task has one store. Filters on names are hints: Spark applies all of them itse
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from analytics.report.stores import StoreRef
     from analytics.store_rows.row_types import StoreRow
 
+logger = logging.getLogger("rmqctl.datasource")
+
 _US_PER_MS: Final = 1000
 _ROW_BYTES: Final = 256
 
@@ -31,13 +34,15 @@ def store_batches(
     """The rows of a table of one store.
 
     Raises the errors of ``StoreView.open``, CorruptFileError, and DamagedError for a message that
-    cannot be read, unless ``onDamage`` says otherwise.
+    cannot be read, unless ``onDamage`` says otherwise. Where it is unknown which rows there are,
+    the worker's log says so.
     """
     damages = Damages(options.on_damage)
     wanted = Wanted(
         _both(options.groups, chosen.group),
         _both(options.topics.named, chosen.topic),
         damages.found,
+        logger.warning,
     )
     rows = store_rows(options.table, ref.path, ref.broker, wanted)
     for part in _cut(rows, options.batch_rows, options.batch_bytes):

@@ -209,6 +209,8 @@ def _tell_ready(retries: Retries, chosen: MessageSelection, warn: Warn) -> None:
         if count > 1:
             words = "retries match and no longer wait: the group reads them next"
         warn(f"{count} {words}; only a wait can be ended")
+    for sentence in retries.unknown(chosen.wanted).values():
+        warn(sentence)
 
 
 def is_named(message: "MessageExt", message_id: str) -> bool:

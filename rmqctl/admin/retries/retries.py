@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from analytics.lag.delayed import DelayedMessages, levels, waiting
+from analytics.lag.ready_retries import unknown_retries
 from analytics.store_rows.retries import given_back_timestamp
 from broker.retry.failure_reason import FAILURE_CLIENT
 from broker.retry.failures import failed_timestamp, origin_of, reason_text
@@ -49,15 +50,20 @@ class Retries:
         """Waiting retries by due time, then those in the retry topic.
 
         With ``consumed``, also those in the retry topic that the group has read past. For
-        ``left_out`` see takes. Afterwards ``unreadable`` is the number in the retry topic that
-        could not be read, and ``bodies`` names some whose bodies cannot be unpacked.
+        ``left_out`` see takes; it also gets a sentence for each queue beyond whose end the group's
+        progress lies. Of its messages it is unknown whether they were consumed: they come with
+        ``consumed`` only, without a state. Afterwards ``unreadable`` is the number in the retry
+        topic that could not be read, and ``bodies`` names some whose bodies cannot be unpacked.
         """
         held = [one for one in self.waiting() if takes(wanted, one, left_out)]
         held.sort(key=lambda one: one.due_timestamp)
         yield from (self._waiting_row(one) for one in held)
         scan = QueueScan(self.view, self.topic, wanted, {} if consumed else self._committed)
+        unknown = self.unknown(wanted)
+        for sentence in unknown.values():
+            left_out(sentence)
         for message in scan.messages():
-            state = self._state(message)
+            state = None if message.queue_id in unknown else self._state(message)
             if consumed or state == "READY":
                 failed = given_back_timestamp(self.view, message)
                 yield self._row(message, state, message.store_timestamp, failed)
@@ -70,6 +76,12 @@ class Retries:
     def ready(self) -> Iterator["MessageExt"]:
         """Retries in the retry topic that the group has not read past."""
         yield from QueueScan(self.view, self.topic, None, self._committed).messages()
+
+    def unknown(self, wanted: MessageFilter = EVERY_MESSAGE) -> dict[int, str]:
+        """The queues of the retry topic of which it is unknown what the group has consumed, each
+        with a sentence; only those that a filter selects."""
+        ids = QueueScan(self.view, self.topic, wanted).queue_ids()
+        return unknown_retries(self.view, self.topic, ids, self._committed)
 
     def _state(self, message: "MessageExt") -> str:
         committed = self._committed.get(message.queue_id)
@@ -84,7 +96,7 @@ class Retries:
         return self._row(message, state, one.due_timestamp, at)
 
     def _row(
-        self, message: "MessageExt", state: str, due: int | None, failed: int | None
+        self, message: "MessageExt", state: str | None, due: int | None, failed: int | None
     ) -> RetryRow:
         origin = origin_of(self.view, message)
         return RetryRow(

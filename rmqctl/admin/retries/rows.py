@@ -24,8 +24,11 @@ class RetryRow(NamedTuple):
     delay_level: Annotated[int | None, Wide("its delay level")]
     client: Annotated[str | None, Wide("the client that sent it back")]
     state: Annotated[
-        str,
-        Wide("WAITING, OVERDUE, READY (in the retry topic) or CONSUMED (read past there)"),
+        str | None,
+        Wide(
+            "WAITING, OVERDUE, READY (in the retry topic) or CONSUMED (read past there); null: "
+            "unknown"
+        ),
     ]
 
 

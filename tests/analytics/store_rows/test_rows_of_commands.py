@@ -242,7 +242,9 @@ def test_names_that_are_no_utf_8_are_shown_as_in_messages() -> None:
 
 
 @pytest.mark.slow
-def test_retries_beside_progress_beyond_their_end_are_null(tmp_path: Path) -> None:
+def test_retries_beside_progress_beyond_their_end_are_null(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     root = golden.extract("retry-dlq-4.9", tmp_path)
     path = root / "config" / "consumerOffset.json"
     with StoreView.open(root) as view:
@@ -253,3 +255,7 @@ def test_retries_beside_progress_beyond_their_end_are_null(tmp_path: Path) -> No
     assert row["retry"] is None
     (described,) = [row for row in printed(root, "group", "list") if row["group"] == group]
     assert described["retry"] is None
+    assert "unknown" not in caplog.text
+    assert [row for row in tabled("retries", root, groups=group) if row["state"] == "READY"] == []
+    said = f"{root}: how many retries wait is unknown: progress 1000 in {topic}, queue 0, lies"
+    assert said in caplog.text

@@ -41,6 +41,51 @@ def of_g(store, waiting, ask):
     return lambda function, *args, **options: function(*ask(store), "g", *args, **options)
 
 
+@pytest.fixture
+def ahead(store, waiting, of_g):
+    """Two of the three retries of group g are ready, and its progress lies beyond their end."""
+    ids = tuple(message.msg_id for message in waiting[:2])
+    list(of_g(admin.send_now, MessageSelection(ids)).apply(NOTE).rows)
+    with EmbeddedBroker.open(store) as broker:
+        broker.progress.move("g", {("%RETRY%g", 0): 1000})
+    return waiting
+
+
+UNKNOWN = (
+    "how many retries wait is unknown: progress 1000 in %RETRY%g, queue 0, lies beyond its end 2"
+)
+
+
+def test_retries_beside_progress_beyond_their_end_are_unknown(of_g, ahead):
+    said = []
+    retries = of_g(admin.Retries)
+    shown = [(row.msg_id, row.state) for row in retries.rows(left_out=said.append)]
+    assert shown == [(ahead[2].msg_id, "WAITING")]
+    assert said == [UNKNOWN]
+    every = [(row.msg_id, row.state) for row in retries.rows(left_out=said.append, consumed=True)]
+    assert every == [*shown, (ahead[0].msg_id, None), (ahead[1].msg_id, None)]
+    assert said == [UNKNOWN, UNKNOWN]
+    other = MessageFilter(queues=(1,))
+    assert list(retries.rows(other, said.append)) == []
+    assert len(said) == 2
+
+
+def test_progress_at_the_end_of_retries_is_known(of_g, store, ahead):
+    with EmbeddedBroker.open(store) as broker:
+        broker.progress.move("g", {("%RETRY%g", 0): 2})
+    said = []
+    states = [row.state for row in of_g(admin.Retries).rows(left_out=said.append, consumed=True)]
+    assert (states, said) == (["WAITING", "CONSUMED", "CONSUMED"], [])
+
+
+def test_that_ready_retries_are_unknown_is_said_where_no_wait_can_be_ended(of_g, ahead):
+    said = []
+    tag = MessageFilter(predicate=lambda message: message.tags == "T0")
+    change = of_g(admin.send_now, MessageSelection(wanted=tag), warn=said.append)
+    assert not change.has_effect
+    assert UNKNOWN in said
+
+
 def bodies(store, topic):
     with StoreView.open(store) as view:
         known = (topic, 0) in view.queues()

@@ -13,6 +13,7 @@ from rmqctl.console.attention import AttentionRow
 from rmqctl.console.looks.lag import TrendRow
 from rmqctl.console.looks.look import Look, Place, Source
 from rmqctl.console.looks.new_letters import NewLettersRow
+from rmqctl.console.looks.retries import RETRIES
 from rmqctl.console.panes import Pane
 from rmqctl.console.screens.table import TABLE, spec_of
 from rmqctl.output.fields import fields_of
@@ -20,6 +21,7 @@ from rmqctl.output.values import plain
 from rmqctl.output.view import Format, View
 from storage.clock import now_ms
 from storage.configs.offset_samples import OffsetSamples
+from storage.format.message import Message
 from tests.support import golden
 from tests.support.cli import run
 from tests.support.console import drive, json_rows, one_in, terminal
@@ -279,3 +281,16 @@ def test_the_cursor_stays_on_its_row_when_others_come(stocked):
         assert console.app.pane.row().group == "mailer"
 
     drive(stocked, steps, "groups")
+
+
+def test_the_pane_of_retries_says_that_their_number_is_unknown(store):
+    with EmbeddedBroker.open(store) as broker:
+        broker.send(Message("%RETRY%billing", b"x"), 0)
+        broker.progress.move("billing", {("%RETRY%billing", 0): 1000})
+    said = []
+    with EmbeddedBroker.open(store, read_only=True) as broker:
+        source = Source(broker, now_ms(), said.append, {})
+        assert list(RETRIES.read(source, Place("retries", ("billing",)))) == []
+    (sentence,) = said
+    assert sentence in run("retry", "browse", "billing").err
+    assert "how many retries wait is unknown: progress 1000 in %RETRY%billing" in sentence

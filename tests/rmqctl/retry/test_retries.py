@@ -77,6 +77,21 @@ def test_what_was_delivered_is_ready_until_the_group_has_read_past_it(given_back
     assert [row["state"] for row in rows("g", "--all")][-1] == "CONSUMED"
 
 
+def test_an_unknown_number_of_retries_is_not_shown_as_none(given_back, store):
+    clock = given_back[0].store_timestamp + 10_000
+    with EmbeddedBroker.open(store, clock=lambda: clock) as broker:
+        deliver(broker, clock)
+        broker.progress.move("g", {("%RETRY%g", 0): 1000})
+    result = run("retry", "browse", "g", "-o", "json")
+    assert [row["keys"] for row in result.json()] == [["k0"]]
+    assert "how many retries wait is unknown: progress 1000 in %RETRY%g, queue 0" in result.err
+    assert result.code == 8
+    states = {row["keys"][0]: row["state"] for row in rows("g", "--all")}
+    assert states["k1"] is None
+    (lag,) = run("lag", "show", "g", "-t", "%RETRY%g", "-o", "json").json()
+    assert lag["retry"] is None
+
+
 def test_what_was_delivered_after_the_saved_offset_does_not_wait_any_more(given_back, store):
     clock = given_back[0].store_timestamp + 10_000
     with EmbeddedBroker.open(store, clock=lambda: clock) as broker:
