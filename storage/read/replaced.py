@@ -11,13 +11,18 @@ from typing import TYPE_CHECKING, Final
 
 from storage.format.cq_unit import CQ_STORE_UNIT, PRE_BLANK
 from storage.format.record import CheckKind, check_record, decode_record
-from storage.format.tombstone import is_replaced
+from storage.format.tombstone import REPLACED_FLAG, is_replaced
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from storage.readonly import StoreView
 
 _FILLER: Final = CQ_STORE_UNIT.unpack(PRE_BLANK)
 _UNITS: Final = 4096
+_MARK_AT: Final = 36
+"""Where a record has the first byte of its sysFlag, in which the mark of tombstones is."""
+_MARK: Final = REPLACED_FLAG >> 24
 
 
 def is_tombstone(view: StoreView, commitlog_offset: int) -> bool:
@@ -42,7 +47,32 @@ def places_without_message(view: StoreView, topic: str, queue_id: int, start: in
     count = 0
     while start < end:
         units = view.units(topic, queue_id, start, min(_UNITS, end - start))
-        for unit in units:
-            count += unit == _FILLER or (unit[1] > 0 and is_tombstone(view, unit[0]))
+        count += len(without_message(view, units))
         start += len(units) or _UNITS
     return count
+
+
+def without_message(view: StoreView, units: Sequence[tuple[int, int, int]]) -> list[int]:
+    """The indexes of units that are pre-blanks or name tombstones.
+
+    A microsecond a unit, and the page of each record: most have no mark of a tombstone.
+    """
+    log, log_end = view.files.log, view.log_max_offset()
+    found = []
+    file_size = log.file_size
+    first = -1
+    data: bytes | memoryview = b""
+    for index, unit in enumerate(units):
+        offset, size, _ = unit
+        if unit == _FILLER:
+            found.append(index)
+        elif size > 0 and 0 <= offset < log_end:
+            position = offset % file_size
+            if offset - position != first:
+                first = offset - position
+                file = log.at(first)
+                data = b"" if file is None else file.view
+            at = position + _MARK_AT
+            if at < len(data) and data[at] & _MARK and is_tombstone(view, offset):
+                found.append(index)
+    return found

@@ -1,7 +1,8 @@
 """Facts about dead letters."""
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.retry.failures import origin_of, reason_text, record_with_id
 from broker.retry.redrive_properties import redrive_count
@@ -13,8 +14,10 @@ from rmqctl.errors import CliError, NotFound
 from rmqctl.exit_codes import DAMAGED
 from storage.clock import now_ms as clock_ms
 from storage.configs.dlq_acks import NOTHING_HANDLED, AckedOffsets, DlqAcksFile
+from storage.format.cq_unit import PRE_BLANK_SIZE
 from storage.format.errors import BodyError
 from storage.format.message import DLQ_GROUP_TOPIC_PREFIX, PROPERTY_ORIGIN_MESSAGE_ID, dlq_topic
+from storage.read.replaced import without_message
 
 from .rows import DeadLetterRow, DlqRow
 
@@ -145,54 +148,59 @@ class DeadLetters:
         return dead_letter_at(self.view, self.topic, place)
 
     def depth(self) -> int:
-        """The number of dead letters."""
-        return sum(high - low for low, high in self._bounds())
+        """The number of dead letters; a place that a repair has emptied is none."""
+        return sum(counts.depth for counts in self._counts)
 
     def marked(self) -> int:
         """The number of dead letters that are marked as handled."""
-        return sum(
-            self.handled_in(queue_id).within(*self.view.queue_bounds(self.topic, queue_id))
-            for queue_id in self.queue_ids
-        )
+        return sum(counts.marked for counts in self._counts)
 
     def row(self) -> DlqRow:
         """The row of ``dlq list``."""
-        times = [
-            stamp
-            for queue_id in self.queue_ids
-            for stamp in self._ends(queue_id)
-            if stamp is not None
-        ]
+        ends = [self._ends(counts) for counts in self._counts if counts.depth]
         return DlqRow(
             self.group,
             self.depth(),
             self.depth() - self.marked(),
-            min(times, default=None),
-            max(times, default=None),
-            sum(self._bytes(queue_id) for queue_id in self.queue_ids),
+            _known(min, [oldest for oldest, _ in ends]),
+            _known(max, [newest for _, newest in ends]),
+            sum(counts.bytes for counts in self._counts),
         )
 
-    def _bounds(self) -> Iterator[tuple[int, int]]:
-        for queue_id in self.queue_ids:
-            low, high = self.view.queue_bounds(self.topic, queue_id)
-            yield low, high
+    @cached_property
+    def _counts(self) -> "list[_Counts]":
+        return [self._count(queue_id) for queue_id in self.queue_ids]
 
-    def _ends(self, queue_id: int) -> tuple[int | None, ...]:
+    def _count(self, queue_id: int) -> "_Counts":
+        """Count a queue's dead letters, damaged ones too."""
         low, high = self.view.queue_bounds(self.topic, queue_id)
-        if low == high:
-            return ()
-        return tuple(self.view.store_timestamp(self.topic, queue_id, at) for at in (low, high - 1))
-
-    def _bytes(self, queue_id: int) -> int:
-        at, high = self.view.queue_bounds(self.topic, queue_id)
-        total = 0
+        marks = self.handled_in(queue_id)
+        depth, marked, size = high - low, marks.within(low, high), 0
+        first: int | None = None
+        at, last = low, high - 1
         while at < high:
-            units = self.view.units(self.topic, queue_id, at, _UNITS)
-            if not units:
+            units = self.view.units(self.topic, queue_id, at, min(_UNITS, high - at))
+            if not units:  # their file is missing
+                last = high - 1
                 break
-            total += sum(size for _, size, _ in units)
+            emptied = set(without_message(self.view, units))
+            depth -= len(emptied)
+            marked -= sum(at + index in marks for index in emptied)
+            sizes = (unit[1] for index, unit in enumerate(units) if index not in emptied)
+            size += sum(one for one in sizes if 0 < one < PRE_BLANK_SIZE)
+            if len(emptied) < len(units):
+                indexes = range(len(units))
+                if first is None:
+                    first = at + next(index for index in indexes if index not in emptied)
+                last = at + next(index for index in reversed(indexes) if index not in emptied)
             at += len(units)
-        return total
+        return _Counts(queue_id, depth, marked, size, at if first is None else first, last)
+
+    def _ends(self, counts: "_Counts") -> tuple[int | None, int | None]:
+        """When the oldest and the newest one of a queue were stored; None: unknown."""
+        queue = self.topic, counts.queue_id
+        first, last = (self.view.store_timestamp(*queue, at) for at in (counts.first, counts.last))
+        return first, last
 
     def _at_offset(self, offset: int) -> "MessageExt | None":
         for queue_id in self.queue_ids:
@@ -221,6 +229,23 @@ class DeadLetters:
             if wanted in (message.msg_id, message.get_property(PROPERTY_ORIGIN_MESSAGE_ID)):
                 newest = message
         return newest
+
+
+class _Counts(NamedTuple):
+    """The dead letters of a queue, and the offsets of the oldest and the newest one."""
+
+    queue_id: int
+    depth: int
+    marked: int
+    bytes: int
+    first: int
+    last: int
+
+
+def _known(choose: Callable[[list[int]], int], times: Sequence[int | None]) -> int | None:
+    """The least or greatest of some times; None without any, or if one of them is unknown."""
+    known = [at for at in times if at is not None]
+    return choose(known) if known and len(known) == len(times) else None
 
 
 def place_of(message: "MessageExt") -> Place:

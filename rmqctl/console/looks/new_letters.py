@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 from storage.format.message import DLQ_GROUP_TOPIC_PREFIX
 from storage.read.by_time import Boundary
+from storage.read.replaced import places_without_message
 
 from .look import Look, Place, Source
 
@@ -36,6 +37,8 @@ def _new(source: Source, place: Place) -> Iterable[Any]:
 
 def _stored_since(view: "StoreView", topic: str, queue_id: int, since: int) -> int | None:
     low, high = view.queue_bounds(topic, queue_id)
+    while low < high and places_without_message(view, topic, queue_id, high - 1, high):
+        high -= 1  # a repair has emptied it
     if low == high:
         return 0
     newest = view.store_timestamp(topic, queue_id, high - 1)
@@ -46,7 +49,7 @@ def _stored_since(view: "StoreView", topic: str, queue_id: int, since: int) -> i
     first = view.offset_in_queue_by_time(topic, queue_id, since, Boundary.LOWER)
     if first == low > 0:
         return None  # those before it were deleted, and may have been new
-    return high - first
+    return high - first - places_without_message(view, topic, queue_id, first, high)
 
 
 NEW: Final = Look("new letters", NewLettersRow, _new, lambda place: ("dlq", "list"), ("group",))

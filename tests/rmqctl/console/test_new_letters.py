@@ -48,6 +48,21 @@ def test_a_newest_letter_that_cannot_be_read_is_unknown(with_letters, tmp_path):
     assert counted(store, now_ms()) == {"billing": None}
 
 
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_place_that_a_repair_emptied_is_no_new_letter(with_letters, tmp_path, number):
+    store = tmp_path / "repaired"
+    shutil.copytree(with_letters, store)
+    with EmbeddedBroker.open(store, read_only=True) as broker:
+        place, size, _ = broker.view.unit("%DLQ%billing", 0, number)
+    with min((store / "commitlog").iterdir()).open("r+b") as file:
+        file.seek(place)
+        file.write(bytes(size))
+    assert run("store", "repair", "--yes", "-S", store).code == 0
+    assert counted(store, now_ms()) == {"billing": 2}
+    rows = run("dlq", "list", "-o", "json", "-S", store).json()
+    assert [row["unhandled"] for row in rows] == [2]
+
+
 @pytest.mark.slow
 def test_the_overview_says_how_many_came(with_letters):
     async def steps(console):

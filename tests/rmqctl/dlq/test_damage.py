@@ -2,6 +2,7 @@
 
 import pytest
 
+from storage.format.cq_unit import PRE_BLANK
 from storage.format.message import Message
 from tests.support.cli import run
 from tests.support.copies import copy_store
@@ -43,6 +44,100 @@ def test_what_can_not_be_read_is_not_sent_and_not_marked(torn):
     (row,) = run("dlq", "list", "-S", torn, "-o", "json").json()
     assert row["unhandled"] == 2
     assert run("dlq", "show", "g", "1", "-S", torn).code == 4
+
+
+@pytest.fixture
+def empties(store, tmp_path, monkeypatch):
+    """Makes dead letters in a copy of the store; gives them, and what empties the place of one as
+    repairs do."""
+
+    def made(count):
+        letters = bury(store, "g", [Message("t", b"body %d" % n) for n in range(count)])
+        copy = tmp_path / "copy"
+        copy_store(store, copy)
+        monkeypatch.setenv("RMQCTL_STORE", str(copy))
+
+        def empty(number, how="tombstone"):
+            if how == "pre-blank":
+                write(copy / "consumequeue" / "%DLQ%g" / "0", number * len(PRE_BLANK), PRE_BLANK)
+            else:
+                lose(copy, letters[number])
+                assert run("store", "repair", "--yes").code == 0
+            return [letter for letter in letters if letter is not letters[number]]
+
+        return letters, empty
+
+    return made
+
+
+def write(folder, position, data):
+    """Write into the only file of a folder."""
+    (path,) = [path for path in folder.iterdir() if path.name.isdigit()]
+    with path.open("r+b") as file:
+        file.seek(position)
+        file.write(data)
+
+
+def lose(root, letter):
+    write(root / "commitlog", letter.commitlog_offset, bytes(letter.store_size))
+
+
+def listed():
+    (row,) = run("dlq", "list", "-o", "json").json()
+    return row
+
+
+@pytest.mark.parametrize(
+    ("number", "how"),
+    [(0, "tombstone"), (1, "tombstone"), (3, "tombstone"), (0, "pre-blank"), (1, "pre-blank")],
+)
+@pytest.mark.slow
+def test_a_place_that_a_repair_emptied_is_no_dead_letter(empties, number, how):
+    _, empty = empties(4)
+    assert run("dlq", "ack", "g", "2", "-y").code == 0
+    left = empty(number, how)
+    assert listed() == {
+        "group": "g",
+        "depth": 3,
+        "unhandled": 2,
+        "oldest_timestamp": left[0].store_timestamp,
+        "newest_timestamp": left[-1].store_timestamp,
+        "bytes": sum(letter.store_size for letter in left),
+    }
+    assert "1 of 3 is handled" in run("dlq", "browse", "g").err
+    assert run("dlq", "ack", "g", "--all", "-y").code == 0
+    assert (listed()["depth"], listed()["unhandled"]) == (3, 0)
+
+
+@pytest.mark.slow
+def test_an_emptied_place_that_was_handled_is_not_counted_as_handled(empties):
+    _, empty = empties(4)
+    assert run("dlq", "ack", "g", "1", "-y").code == 0
+    empty(1)
+    assert (listed()["depth"], listed()["unhandled"]) == (3, 3)
+
+
+@pytest.mark.slow
+def test_a_group_with_an_emptied_place_only_has_no_dead_letter(empties):
+    _, empty = empties(1)
+    empty(0)
+    assert listed() == {
+        "group": "g",
+        "depth": 0,
+        "unhandled": 0,
+        "oldest_timestamp": None,
+        "newest_timestamp": None,
+        "bytes": 0,
+    }
+
+
+@pytest.mark.slow
+def test_the_time_of_a_dead_letter_that_cannot_be_read_is_unknown(empties, tmp_path):
+    letters, _ = empties(3)
+    lose(tmp_path / "copy", letters[0])
+    assert (listed()["depth"], listed()["unhandled"]) == (3, 3)
+    assert listed()["oldest_timestamp"] is None
+    assert listed()["newest_timestamp"] == letters[2].store_timestamp
 
 
 @pytest.mark.slow
