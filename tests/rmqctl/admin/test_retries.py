@@ -57,7 +57,7 @@ UNKNOWN = (
 
 
 def test_retries_beside_progress_beyond_their_end_are_unknown(of_g, ahead):
-    said = []
+    said: list[str] = []
     retries = of_g(admin.Retries)
     shown = [(row.msg_id, row.state) for row in retries.rows(left_out=said.append)]
     assert shown == [(ahead[2].msg_id, "WAITING")]
@@ -73,13 +73,13 @@ def test_retries_beside_progress_beyond_their_end_are_unknown(of_g, ahead):
 def test_progress_at_the_end_of_retries_is_known(of_g, store, ahead):
     with EmbeddedBroker.open(store) as broker:
         broker.progress.move("g", {("%RETRY%g", 0): 2})
-    said = []
+    said: list[str] = []
     states = [row.state for row in of_g(admin.Retries).rows(left_out=said.append, consumed=True)]
     assert (states, said) == (["WAITING", "CONSUMED", "CONSUMED"], [])
 
 
 def test_that_ready_retries_are_unknown_is_said_where_no_wait_can_be_ended(of_g, ahead):
-    said = []
+    said: list[str] = []
     tag = MessageFilter(predicate=lambda message: message.tags == "T0")
     change = of_g(admin.send_now, MessageSelection(wanted=tag), warn=said.append)
     assert not change.has_effect

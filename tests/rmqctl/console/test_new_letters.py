@@ -53,7 +53,7 @@ def test_a_place_that_a_repair_emptied_is_no_new_letter(with_letters, tmp_path, 
     store = tmp_path / "repaired"
     shutil.copytree(with_letters, store)
     with EmbeddedBroker.open(store, read_only=True) as broker:
-        place, size, _ = broker.view.unit("%DLQ%billing", 0, number)
+        [(place, size, _)] = broker.view.units("%DLQ%billing", 0, number, 1)
     with min((store / "commitlog").iterdir()).open("r+b") as file:
         file.seek(place)
         file.write(bytes(size))

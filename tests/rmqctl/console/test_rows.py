@@ -287,7 +287,7 @@ def test_the_pane_of_retries_says_that_their_number_is_unknown(store):
     with EmbeddedBroker.open(store) as broker:
         broker.send(Message("%RETRY%billing", b"x"), 0)
         broker.progress.move("billing", {("%RETRY%billing", 0): 1000})
-    said = []
+    said: list[str] = []
     with EmbeddedBroker.open(store, read_only=True) as broker:
         source = Source(broker, now_ms(), said.append, {})
         assert list(RETRIES.read(source, Place("retries", ("billing",)))) == []
