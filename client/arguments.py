@@ -138,15 +138,19 @@ def check_stored(message: object) -> None:
         )
 
 
-def check_whole(name: str, value: object, least: int | None = None) -> None:
-    """Refuse what is no whole number, and one below ``least``.
+def check_whole(
+    name: str, value: object, least: int | None = None, most: int | None = None
+) -> None:
+    """Refuse what is no whole number, and one below ``least`` or above ``most``.
 
-    Raises ClientArgumentError, and ClientConfigError for a number that is too small.
+    Raises ClientArgumentError, and ClientConfigError for a number that is too small or too large.
     """
     if isinstance(value, bool) or not isinstance(value, int):
         raise ClientArgumentError(f"{name} is {typed(value)}; it is a whole number")
     if least is not None and value < least:
         raise ClientConfigError(f"{name} is {value}; it must be {least} or more")
+    if most is not None and value > most:
+        raise ClientConfigError(f"{name} is {value}; it must be {most} or less")
 
 
 def check_time(name: str, value: int) -> None:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
+
+from storage.format.shapes import MAX_LONG
+
+MAX_OFFSET: Final = MAX_LONG - 1
+"""The largest offset that can be committed: pending commits are stored + 1, as a long."""
 
 
 class ConsumeFromWhere(StrEnum):
@@ -16,7 +21,7 @@ class ConsumeFromWhere(StrEnum):
 
 
 class OffsetCommit(NamedTuple):
-    """Progress of a group in a queue: the next offset to consume.
+    """Progress of a group in a queue: the next offset to consume, from 0 to ``MAX_OFFSET``.
 
     ``generation`` is the one that ``query_consumer_offset`` gave; see OffsetQuery.
     """
@@ -53,7 +58,8 @@ class OffsetApi(Protocol):
         """Commit progress, and give what holds now (UPDATE_CONSUMER_OFFSET).
 
         Merged, never overwritten: within a generation the larger offset stays. A result of a newer
-        generation means that the progress was moved: go on from its offset.
+        generation means that the progress was moved: go on from its offset. Raises
+        BrokerSystemError for a number that cannot be stored, and nothing is committed.
         """
         ...
 

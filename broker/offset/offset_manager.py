@@ -20,13 +20,14 @@ from itertools import compress
 from operator import is_not
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from broker.api.offsets import OffsetCommit, OffsetQuery
+from broker.api.offsets import MAX_OFFSET, OffsetCommit, OffsetQuery
 from broker.errors import BrokerSystemError, NoPermissionError
 from broker.tables.shared_table import READ_ONLY
 from broker.validation import check_group, check_topic
 from storage.configs.consumer_offsets import split_topic_at_group, topic_at_group
 from storage.configs.progress_table import ProgressTable, QueueProgress
 from storage.errors import CorruptFileError, go_on_without
+from storage.format.shapes import MAX_INT, MAX_LONG
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -150,7 +151,8 @@ class ConsumerOffsetManager:
         """Commit progress; gives what holds now, in the order of ``commits``.
 
         Blocks for other committers and for the device. Raises InvalidNameError,
-        BrokerSystemError for a negative offset, and NoPermissionError on a read-only store.
+        BrokerSystemError for numbers that no reader of the table takes (an offset below 0 or above
+        ``MAX_OFFSET``), and NoPermissionError on a read-only store.
         """
         checked = [self._checked(group, commit) for commit in commits]
         merged = self._file.commit(dict(checked)) if checked else {}
@@ -291,12 +293,20 @@ class ConsumerOffsetManager:
             check_group(group)
             check_topic(commit.topic)
             key = self._keys[commit.topic, group] = topic_at_group(commit.topic, group)
-        if commit.offset < 0 or commit.queue_id < 0:
+        _, queue_id, offset, generation = commit
+        if not (
+            type(queue_id) is type(offset) is type(generation) is int
+            and 0 <= offset <= MAX_OFFSET
+            and 0 <= queue_id <= MAX_INT
+            and 0 <= generation <= MAX_LONG
+        ):
             raise BrokerSystemError(
-                f"offset {commit.offset} of queue {commit.queue_id} of topic {commit.topic} "
-                "can not be committed: both are 0 or more"
+                f"offset {offset} of queue {queue_id} of topic {commit.topic} can not be committed "
+                f"in generation {generation}: an offset is a whole number from 0 to {MAX_OFFSET}, "
+                f"a queue id is one from 0 to {MAX_INT}, a generation one from 0 to {MAX_LONG}; "
+                "commit the next_begin_offset of a pull"
             )
-        return (key, commit.queue_id), QueueProgress(commit.generation, commit.offset)
+        return (key, queue_id), QueueProgress(generation, offset)
 
 
 class _Given(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from broker.api.offsets import MAX_OFFSET
 from broker.api.pull import PullRequest as PullMessage, PullResult
 from client.arguments import check_queue, check_stored, check_whole
 from client.consumer.pull_result import messages_of
@@ -11,6 +12,7 @@ from client.consumer.send_back import SendBack
 from client.consumer.subscription import ALL_MESSAGES, selector_of, subscription_data
 from client.offset_store.offset_store import ReadOffsetType
 from client.runtime.service_state import ServiceState
+from storage.format.shapes import MAX_INT
 
 from .active_consumer import ActiveConsumer
 
@@ -114,10 +116,14 @@ class PullConsumer(ActiveConsumer):
         return self.offset_store.read_offset(queue, where)
 
     def update_consume_offset(self, queue: MessageQueue, offset: int) -> None:
-        """Note progress: the next offset to consume. Brokers keep the larger one."""
+        """Note progress: the next offset to consume. Brokers keep the larger one.
+
+        Raises ClientConfigError for an offset or a queue id that brokers cannot store.
+        """
         self._running()
         check_queue(queue)
-        check_whole("the offset", offset, 0)
+        check_whole("the queue id", queue.queue_id, 0, MAX_INT)
+        check_whole("the offset", offset, 0, MAX_OFFSET)
         self._noted.add(queue)
         self.offset_store.update_offset(queue, offset, increase_only=False)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from broker.api.broker import Broker
-from broker.api.offsets import ConsumeFromWhere, OffsetCommit, OffsetQuery
+from broker.api.offsets import MAX_OFFSET, ConsumeFromWhere, OffsetCommit, OffsetQuery
 from broker.api.pull import PullRequest
 from broker.config import BrokerConfig
 from broker.errors import BrokerSystemError, InvalidNameError
@@ -21,6 +21,7 @@ from storage.configs.progress_table import QueueProgress
 from storage.configs.topics import TopicConfig
 from storage.errors import CorruptFileError, StoreNotWritableError
 from storage.format.message import Message
+from storage.format.shapes import MAX_INT, MAX_LONG
 
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 LAST = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
@@ -153,13 +154,30 @@ def test_progress_of_one_group_or_of_all(broker):
         ("g", OffsetCommit("a b", 0, 1), InvalidNameError),
         ("g", OffsetCommit("T", 0, -1), BrokerSystemError),
         ("g", OffsetCommit("T", -1, 1), BrokerSystemError),
+        ("g", OffsetCommit("T", 0, MAX_OFFSET + 1), BrokerSystemError),
+        ("g", OffsetCommit("T", MAX_INT + 1, 1), BrokerSystemError),
+        ("g", OffsetCommit("T", 0, 1, -1), BrokerSystemError),
+        ("g", OffsetCommit("T", 0, 1, MAX_LONG + 1), BrokerSystemError),
+        ("g", OffsetCommit("T", 0, 1.5), BrokerSystemError),  # type: ignore[arg-type]
+        ("g", OffsetCommit("T", 0, True), BrokerSystemError),
+        ("g", OffsetCommit("T", "0", 1), BrokerSystemError),  # type: ignore[arg-type]
     ],
 )
 def test_senseless_commits_are_refused(broker, root, group, commit, error):
+    fill(broker)
     with pytest.raises(error):
         broker.update_consumer_offsets(group, [commit])
     with pytest.raises(error):
         broker.progress.note(group, commit)
+    with pytest.raises(error):
+        broker.pull(PullRequest(group, "T", 0, 0, commit=commit))
+    assert not (root / "rmqctl" / "offsets.log").exists()
+
+
+@pytest.mark.parametrize(("queue_id", "offset"), [(MAX_INT + 1, 1), (0, MAX_OFFSET + 1), (0, -1)])
+def test_a_move_to_a_number_that_no_reader_takes_is_refused(broker, root, queue_id, offset):
+    with pytest.raises(BrokerSystemError, match="can not be committed"):
+        broker.progress.move("g", {("T", queue_id): offset})
     assert not (root / "rmqctl" / "offsets.log").exists()
 
 

@@ -8,14 +8,17 @@ from typing import Any
 
 import pytest
 
-from broker.api.offsets import OffsetCommit, OffsetQuery
+from broker.api.offsets import MAX_OFFSET, OffsetCommit, OffsetQuery
 from broker.api.pull import PullRequest
 from broker.embedded.broker import EmbeddedBroker
 from storage.configs import pending_commits
+from storage.configs.consumer_offsets import load_consumer_offsets
 from storage.configs.pending_commits import PendingCommits, notes_in, read_notes
+from storage.configs.progress import ProgressFile
 from storage.configs.progress_table import QueueProgress
 from storage.configs.topics import TopicConfig
 from storage.format.message import Message
+from storage.format.shapes import MAX_INT, MAX_LONG
 from tests.support.broker_puppet import broker_puppet
 from tests.support.recording_client import RecordingClient, consumer, heartbeat
 
@@ -90,6 +93,19 @@ def test_who_leaves_has_stored_what_it_showed(open_broker, root):
     owner.close()
     assert notes_in(root / "rmqctl" / "members") == []
     assert heir.consumer_offsets() == {("g", "T"): {0: 8}}
+
+
+def test_the_largest_numbers_that_are_taken_can_be_read(open_broker, root):
+    owner, heir = member(open_broker()), open_broker()
+    largest = OffsetCommit("T", MAX_INT, MAX_OFFSET, MAX_LONG)
+    owner.note_consumer_offset("g", largest)
+    shown = OffsetQuery(MAX_OFFSET, MAX_LONG)
+    assert heir.query_consumer_offset("g", "T", MAX_INT) == shown
+    assert heir.update_consumer_offsets("g", [largest]) == [shown]
+    owner.close()
+    heir.close()
+    assert ProgressFile(root).read().get("T@g", MAX_INT) == QueueProgress(MAX_LONG, MAX_OFFSET)
+    assert load_consumer_offsets(root) == {"T@g": {MAX_INT: MAX_OFFSET}}
 
 
 def test_of_two_generations_and_many_queues_each_has_its_place(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from broker.api.pull import PullStatus
 from broker.embedded.broker import EmbeddedBroker
-from client.errors import ClientStateError, GroupRegisteredError
+from client.errors import ClientConfigError, ClientStateError, GroupRegisteredError
 from client.pull.lite_pull_consumer import LitePullConfig, LitePullConsumer
 from client.pull.pull_consumer import PullConsumer
 from client.runtime.client_config import ClientConfig
@@ -94,6 +94,25 @@ def test_progress_is_noted_by_hand_and_committed_in_time(broker, pull_consumer, 
     assert broker.consumer_offsets("g") == {("g", "T"): {0: 4}}
     with pytest.raises(ClientStateError, match="SHUTDOWN_ALREADY"):
         pull_consumer.pull(QUEUE, 0)
+
+
+@pytest.mark.parametrize(
+    ("queue", "offset", "message"),
+    [
+        (QUEUE, 2**63 - 1, f"the offset is {2**63 - 1}; it must be {2**63 - 2} or less"),
+        (QUEUE._replace(queue_id=2**31), 1, f"the queue id is {2**31}; it must be {2**31 - 1} or"),
+        (QUEUE._replace(queue_id=-1), 1, "the queue id is -1; it must be 0 or more"),
+    ],
+)
+def test_progress_that_no_broker_can_store_is_refused_at_once(
+    broker, pull_consumer, queue, offset, message
+):
+    fill(broker, 1, queues=1)
+    with pytest.raises(ClientConfigError, match=message):
+        pull_consumer.update_consume_offset(queue, offset)
+    pull_consumer.update_consume_offset(QUEUE, 1)
+    pull_consumer.persist_consumer_offset()
+    assert broker.consumer_offsets() == {("g", "T"): {0: 1}}, "the refused one holds up no other"
 
 
 def test_members_of_a_registered_topic_divide_its_queues(broker, manager):
