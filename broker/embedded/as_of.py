@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from broker.api.offsets import OffsetQuery
 from storage.as_of import AsOfView
 
 from .broker import EmbeddedBroker
@@ -18,8 +19,8 @@ class AsOfBroker(EmbeddedBroker):
     """Answers as a broker would have at ``as_of`` (ms), as far as that can be known.
 
     Ends, messages, times and keys are those of then. Topics, groups and settings are those of now:
-    a store does not keep earlier ones. ``consumer_offsets`` gives the progress passed to the
-    constructor; a queue that is missing there is unknown.
+    a store does not keep earlier ones. ``consumer_offsets`` and ``query_consumer_offset`` give the
+    progress passed to the constructor; a queue that is missing there is unknown.
     """
 
     def __init__(self, view: AsOfView, progress: Progress) -> None:
@@ -38,3 +39,8 @@ class AsOfBroker(EmbeddedBroker):
         return {
             key: dict(offsets) for key, offsets in self._then.items() if group in (None, key[0])
         }
+
+    def query_consumer_offset(self, group: str, topic: str, queue_id: int) -> OffsetQuery:
+        """What is known of progress then. None: unknown; no rule of young queues is applied."""
+        offset = self._then.get((group, topic), {}).get(queue_id)
+        return OffsetQuery(offset, stored=offset is not None)

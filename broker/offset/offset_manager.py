@@ -192,11 +192,12 @@ class ConsumerOffsetManager:
     ) -> QueueProgress:
         """Move progress that lies after ``max_offset`` back to it; gives what holds then.
 
-        No consumer is notified: the caller is the queue's owner. The journal gets an entry.
+        No consumer is notified: the caller is the queue's owner. The journal gets an entry. Raises
+        as ``commit``.
         """
         from .offset_move import move_progress
 
-        key = (topic_at_group(topic, group), queue_id)
+        key, _ = self._checked(group, OffsetCommit(topic, queue_id, 0))
         with self._lock:
             noted = self._noted.get(key)
 

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from broker.api.broker import Broker
-from broker.api.offsets import OffsetCommit
+from broker.api.offsets import OffsetCommit, OffsetQuery
 from broker.api.pull import PullRequest
+from broker.embedded.as_of import AsOfBroker
 from broker.embedded.broker import EmbeddedBroker
 from broker.errors import NoPermissionError
 from broker.pull.pull import pull_status
+from storage.clock import now_ms
 from storage.config import SMALL_STORE
 from storage.configs.subscription_groups import SubscriptionGroupConfig
 from storage.configs.topics import TopicConfig
@@ -21,6 +23,7 @@ from storage.format.message import Message
 from storage.results import GetMessageStatus
 from storage.store import MessageStore
 from tests.support import golden
+from tests.support.recording_client import RecordingClient, consumer, heartbeat
 
 STORES = ["basic-4.9", "small-files-4.9", "retry-dlq-4.9", "lmq-4.9", "retry-dlq-5.3"]
 
@@ -99,11 +102,50 @@ def test_reading_leaves_no_trace_and_changing_is_refused(name, broker):
         lambda: reader.update_topic(TopicConfig("New")),
         lambda: reader.update_group(SubscriptionGroupConfig("new")),
         lambda: reader.update_consumer_offsets("g", [OffsetCommit(topic, 0, 1)]),
+        lambda: reader.correct_consumer_offset("g", topic, 0),
+        lambda: broker.progress.move("g", {(topic, 0): 1}),
+        lambda: reader.connect("a", RecordingClient()),
+        lambda: reader.heartbeat(heartbeat("a", consumer("g", topic))),
     ):
         with pytest.raises(NoPermissionError, match="reading only"):
             change()
     reader.close()
     assert snapshot(root) == before
+
+
+def test_progress_past_the_end_is_left_where_it_is(tmp_path):
+    root = tmp_path / "s"
+    MessageStore.create(root, SMALL_STORE)
+    with EmbeddedBroker.open(root) as writer:
+        writer.send(Message("T", b"1"), 0)
+        writer.update_consumer_offsets("g", [OffsetCommit("T", 0, 1_000)])
+    before = snapshot(root)
+    with EmbeddedBroker.open(root, read_only=True) as reader:
+        with pytest.raises(NoPermissionError, match="reading only"):
+            reader.correct_consumer_offset("g", "T", 0)
+        reader.note_consumer_offset("g", OffsetCommit("T", 0, 1_001))
+        reader.unregister_client("a", consumer_group="g")
+        reader.disconnect("a")
+    with (
+        AsOfBroker.open_at(root, now_ms(), {("g", "T"): {0: 1_000}}) as then,
+        pytest.raises(NoPermissionError, match="reading only"),
+    ):
+        then.correct_consumer_offset("g", "T", 0)
+    assert snapshot(root) == before
+
+
+def test_a_broker_of_an_earlier_time_gives_the_progress_of_that_time(tmp_path):
+    root = tmp_path / "s"
+    MessageStore.create(root, SMALL_STORE)
+    with EmbeddedBroker.open(root) as writer:
+        for _ in range(9):
+            writer.send(Message("T", b"1"), 0)
+        writer.update_consumer_offsets("g", [OffsetCommit("T", 0, 9)])
+    with AsOfBroker.open_at(root, now_ms(), {("g", "T"): {0: 4}}) as then:
+        assert then.query_consumer_offset("g", "T", 0) == OffsetQuery(4)
+        unknown = OffsetQuery(None, stored=False)
+        assert then.query_consumer_offset("g", "T", 1) == unknown
+        assert then.query_consumer_offset("other", "T", 0) == unknown
 
 
 def test_a_gap_in_the_files_is_passed_and_not_waited_at():
