@@ -71,11 +71,20 @@ class OffsetApi(Protocol):
         """
         ...
 
-    def correct_consumer_offset(self, group: str, topic: str, queue_id: int) -> OffsetQuery:
-        """Move progress that lies past the end of its queue back to the end.
+    def correct_consumer_offset(
+        self,
+        group: str,
+        topic: str,
+        queue_id: int,
+        end: int | None = None,
+        generation: int = 0,
+    ) -> OffsetQuery:
+        """Move progress that lies past the end of its queue back to the end; gives what holds then.
 
-        Clients of RocketMQ overwrite it after OFFSET_ILLEGAL; commits are merged here. What lies
-        in the queue, or before it, stays.
+        ``end`` is the end when the progress was found past it, in its ``generation``: what was
+        stored since is consumed, also where the queue has grown past the progress. Progress of
+        another generation stays. None is the end now. Clients of RocketMQ overwrite progress after
+        OFFSET_ILLEGAL; commits are merged here. What lies in the queue, or before it, stays.
         """
         ...
 

@@ -330,11 +330,19 @@ class EmbeddedBroker(BrokerParts):
         if self._store is not None:
             self._progress.note(group, commit)
 
-    def correct_consumer_offset(self, group: str, topic: str, queue_id: int) -> OffsetQuery:
+    def correct_consumer_offset(
+        self,
+        group: str,
+        topic: str,
+        queue_id: int,
+        end: int | None = None,
+        generation: int = 0,
+    ) -> OffsetQuery:
         """See Broker.correct_consumer_offset."""
         self._check_own()
+        found = None if end is None else OffsetCommit(topic, queue_id, end, generation)
         known = self._progress.correct(
-            group, topic, queue_id, lambda: self.view.max_offset_in_queue(topic, queue_id)
+            group, topic, queue_id, lambda: self.view.max_offset_in_queue(topic, queue_id), found
         )
         return OffsetQuery(known.offset, known.generation, stored=known.offset is not None)
 

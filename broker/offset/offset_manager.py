@@ -188,30 +188,43 @@ class ConsumerOffsetManager:
         ).moves
 
     def correct(
-        self, group: str, topic: str, queue_id: int, max_offset: Callable[[], int]
+        self,
+        group: str,
+        topic: str,
+        queue_id: int,
+        max_offset: Callable[[], int],
+        found: OffsetCommit | None = None,
     ) -> QueueProgress:
         """Move progress that lies after ``max_offset`` back to it; gives what holds then.
 
-        No consumer is notified: the caller is the queue's owner. The journal gets an entry. Raises
-        as ``commit``.
+        ``found`` is the end of the queue when the progress was found after it, with the generation
+        of that progress: it is moved to that end, or to ``max_offset`` if that is lower. Within a
+        generation progress never goes back, so it lies after that end still. No consumer is
+        notified: the caller is the queue's owner. The journal gets an entry. Raises as ``commit``.
         """
         from .offset_move import move_progress
 
-        key, _ = self._checked(group, OffsetCommit(topic, queue_id, 0))
+        key, then = self._checked(group, found or OffsetCommit(topic, queue_id, 0))
         with self._lock:
             noted = self._noted.get(key)
 
         def still_lower(moves: Moves) -> None:
-            known, _ = moves[key]
+            known, target = moves[key]
             if noted is not None:
                 known = _later(known, noted)
-            # Read once more, after the progress: what was stored and consumed since the
-            # first time is no error.
-            if known.offset is None or known.offset <= max_offset():
+            end = target.offset or 0
+            if found is None:
+                # Read once more, after the progress: what was stored and consumed since the
+                # first time is no error.
+                end = max_offset()
+            elif known.generation != then.generation:
+                raise _NothingToCorrect
+            if known.offset is None or known.offset <= end:
                 raise _NothingToCorrect
 
         with suppress(_NothingToCorrect):  # also if it was moved a moment before
-            targets = {key: max_offset()}
+            end = max_offset()
+            targets = {key: end if found is None else min(end, found.offset)}
             move_progress(self._file, self._journal, targets, _CORRECTION, self._now, still_lower)
         return self.query(group, topic, queue_id)
 

@@ -24,6 +24,7 @@ from .prefetch import Backlog
 
 if TYPE_CHECKING:
     from broker.api.members import SubscriptionData
+    from broker.api.offsets import OffsetCommit
     from broker.api.pull import Handoff
     from client.listener.process_queue import Messages, ProcessQueue
     from client.listener.worker_pool import BorrowedWorker
@@ -360,11 +361,16 @@ class PullLoop:
     def _offset_illegal(self, request: PullRequest, result: PullResult) -> None:
         """Give up the queue; in 10 s its progress is repaired, and a rebalance takes it again."""
         logger.warning("the offset is outside of the queue: %s %s", request, result.get_status)
+        end: OffsetCommit | None = None
+        if result.next_begin_offset < request.next_offset:
+            refused = self._consumer.offset_store.pull_commit(request.message_queue)
+            if refused is not None:  # brokers have no progress of members of a broadcast
+                end = refused._replace(offset=result.next_begin_offset)
         request.next_offset = result.next_begin_offset
         request.process_queue.offset_illegal = True
         request.process_queue.dropped = True
         self._service.execute_task_later(
-            lambda: self._consumer.rules.repair_offset(request), OFFSET_ILLEGAL_DELAY_MS
+            lambda: self._consumer.rules.repair_offset(request, end), OFFSET_ILLEGAL_DELAY_MS
         )
 
     def _failed(self, request: PullRequest, error: Exception | None) -> None:

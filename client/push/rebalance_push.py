@@ -12,6 +12,7 @@ from client.consumer.subscription import newer
 from client.offset_store.offset_store import compute_pull_from_where
 
 if TYPE_CHECKING:
+    from broker.api.offsets import OffsetCommit
     from client.listener.process_queue import ProcessQueue
     from client.runtime.pull_service import PullRequest
     from storage.format.message import MessageQueue
@@ -113,9 +114,12 @@ class RebalancePush:
         for request in requests:
             self._consumer.instance.pull_service.execute_pull_request_immediately(request)
 
-    def repair_offset(self, request: PullRequest) -> None:
+    def repair_offset(self, request: PullRequest, end: OffsetCommit | None = None) -> None:
         """Repair progress that lay outside of its queue; the next rebalance takes the queue again
-        (the task of OFFSET_ILLEGAL in pullMessage)."""
+        (the task of OFFSET_ILLEGAL in pullMessage).
+
+        ``end`` is given where it lay past the end: that end, and the generation of the progress.
+        """
         consumer, queue = self._consumer, request.message_queue
         with consumer.rebalance.lock:
             process_queue = consumer.rebalance.process_queues.get(queue)
@@ -123,10 +127,10 @@ class RebalancePush:
                 return  # given up or moved meanwhile, and its progress with it
             process_queue.offset_illegal = False
             consumer.offset_store.update_offset(queue, request.next_offset, increase_only=False)
-            if consumer.message_model is MessageModel.CLUSTERING:
+            if end is not None:
                 # A commit never lowers progress, so the broker repairs it.
                 broker = consumer.instance.routes.broker(queue.broker_name)
-                broker.correct_consumer_offset(consumer.group, queue.topic, queue.queue_id)
+                broker.correct_consumer_offset(consumer.group, *end)
             if self.remove_unnecessary_message_queue(queue, process_queue):
                 consumer.rebalance.process_queues.pop(queue, None)
         logger.warning("an offset was put right: %s", request)

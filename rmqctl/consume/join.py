@@ -239,15 +239,18 @@ def place(
             offset = offset_of(broker, topic, queue_id, begin)
         elif offset is None and group.from_where is ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET:
             offset = least
-        elif offset is not None and known.stored and offset > broker.max_offset(topic, queue_id):
-            most = broker.max_offset(topic, queue_id)
+        elif (
+            offset is not None
+            and known.stored
+            and offset > (most := broker.max_offset(topic, queue_id))
+        ):
             warn(
                 f"group {group.name} had progress {offset} in queue {queue_id} of {topic}, beyond "
                 f"its end {most} (the topic may have been deleted and created again): it continues "
                 f"at the end; 'rmqctl offset reset -g {group.name} -t {topic} --to-earliest' reads "
                 "the stored messages"
             )
-            broker.correct_consumer_offset(group.name, topic, queue_id)
+            broker.correct_consumer_offset(group.name, topic, queue_id, most, known.generation)
             continue
         elif offset is None or offset >= least:
             continue

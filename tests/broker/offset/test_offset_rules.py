@@ -275,6 +275,33 @@ def test_progress_behind_the_end_of_its_queue_is_moved_back_to_the_end(open_brok
     assert broker.correct_consumer_offset("other", "T", 0) == OffsetQuery(None, 0, stored=False)
 
 
+@pytest.mark.conformance("D11")
+@pytest.mark.parametrize("stored", [1, 3, 100])
+def test_progress_is_moved_to_the_end_at_which_it_was_found(broker, stored):
+    fill(broker)
+    broker.update_consumer_offsets("g", [OffsetCommit("T", 0, 50)])
+    broker.send_column("T", [b"x"] * stored, 0)
+    moved = broker.correct_consumer_offset("g", "T", 0, 5)
+    assert moved == OffsetQuery(5, 1)
+    [move] = [*Journal(broker.view.root).entries()][-1]["moves"]
+    assert (move["old"], move["new"]) == (50, 5)
+
+
+def test_progress_is_not_moved_past_the_end_of_now(broker):
+    fill(broker)
+    broker.update_consumer_offsets("g", [OffsetCommit("T", 0, 50)])
+    assert broker.correct_consumer_offset("g", "T", 0, 20) == OffsetQuery(5, 1)
+
+
+def test_progress_that_was_moved_since_it_was_found_past_the_end_stays(broker):
+    fill(broker)
+    broker.update_consumer_offsets("g", [OffsetCommit("T", 0, 50)])
+    broker.send_column("T", [b"x"] * 100, 0)
+    broker.progress.move("g", {("T", 0): 90})
+    assert broker.correct_consumer_offset("g", "T", 0, 5, 0) == OffsetQuery(90, 1)
+    assert broker.correct_consumer_offset("g", "T", 0, 5, 1) == OffsetQuery(5, 2)
+
+
 @pytest.mark.conformance("G12", "D11")
 def test_a_correction_does_not_undo_a_reset_that_came_a_moment_before(broker, monkeypatch):
     broker.update_topic(TopicConfig("T", 1, 1))

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from broker.api.offsets import ConsumeFromWhere, OffsetCommit
+from broker.api.offsets import OffsetCommit
 from broker.api.pull import PullRequest as PullMessage, PullStatus
 from broker.errors import BrokerError, BrokerSystemError, ResponseCode
 from client.consumer.consumer_config import ConsumerConfig
@@ -18,7 +18,6 @@ from storage.format.java_hash import java_hash
 from storage.format.message import Message, MessageQueue
 from tests.support.consumers import (
     Heard,
-    aged_broker,
     eventually,
     fill,
     pull_until,
@@ -514,50 +513,6 @@ def test_a_dropped_queue_is_pulled_no_more(broker, recorded, make_consumer):
     only_queue(consumer).dropped = True
     pull_what_is_there(consumer)
     assert pulls_of(recorded) == []
-
-
-@pytest.mark.conformance("D11", "D3")
-def test_progress_behind_the_end_is_put_right_in_10_s_and_the_queue_taken_again(
-    broker, make_consumer, scheduler
-):
-    send_many(broker, 20)
-    broker.update_consumer_offsets("g", [OffsetCommit("T", 0, 500)])
-    heard = Heard()
-    consumer = make_consumer(listener=heard)
-    consumer.start()
-    turn(consumer)
-    illegal = only_queue(consumer)
-    assert illegal.dropped
-    scheduler.advance(9_999)
-    assert only_queue(consumer) is illegal
-    scheduler.advance(1)
-    assert QUEUE not in consumer.process_queues, "the next rebalance takes it, in up to 20 s"
-    assert broker.query_consumer_offset("g", "T", 0).offset == 20
-    turn(consumer)
-    assert not only_queue(consumer).dropped
-    send_many(broker, 1)
-    pull_until(consumer, lambda: heard.bodies)
-    heard.wait_for(1)
-
-
-@pytest.mark.conformance("D11", "G9", "A18")
-def test_from_the_first_offset_is_from_0_and_put_right_where_that_is_gone(
-    tmp_path, clock, make_consumer, scheduler
-):
-    with aged_broker(tmp_path / "aged", clock) as aged:
-        first = aged.min_offset("T", 0)
-        heard = Heard()
-        where = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
-        config = ConsumerConfig(consume_from_where=where)
-        consumer = make_consumer(listener=heard, brokers=[aged], config=config)
-        consumer.start()
-        turn(consumer)
-        assert only_queue(consumer).dropped
-        scheduler.advance(10_000)
-        turn(consumer)
-        heard.wait_for(60 - first)
-        assert sorted(m.queue_offset for m in heard.messages) == list(range(first, 60))
-        consumer.shutdown()
 
 
 def test_an_empty_pull_moves_progress_only_while_nothing_is_in_work(
