@@ -103,6 +103,20 @@ class OffsetTable:
             return dict(self._offsets)
 
 
+def end_past_progress(
+    offset_store: OffsetStore, queue: MessageQueue, offset: int, next_begin_offset: int
+) -> OffsetCommit | None:
+    """Give what ``correct_consumer_offset`` of the broker takes, after a pull at ``offset`` with
+    the answer OFFSET_ILLEGAL: the end of the queue, with the generation of the progress past it.
+
+    None: the offset was not past the end, or brokers have no progress of this consumer.
+    """
+    if next_begin_offset >= offset:
+        return None
+    refused = offset_store.pull_commit(queue)
+    return None if refused is None else refused._replace(offset=next_begin_offset)
+
+
 def compute_pull_from_where(
     offset_store: OffsetStore, routes: Routes, config: ConsumerConfig, queue: MessageQueue
 ) -> int:

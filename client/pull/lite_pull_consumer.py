@@ -8,17 +8,19 @@ import time
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from broker.api.members import MessageModel
 from broker.api.pull import PullRequest as PullMessage, PullResult, PullStatus
 from broker.errors import BrokerError
-from client.arguments import check_queue, check_settings, check_whole, checked_queues
+from client.arguments import check_settings, check_whole, checked_queues
 from client.consumer.consumer_config import ConsumerConfig
 from client.consumer.pull_result import messages_of
 from client.consumer.subscription import ALL_MESSAGES, MessageSelector, subscription_data
 from client.errors import UNANSWERED, ClientError, ClientStateError, check_number
 from client.listener.process_queue import ProcessQueue
-from client.offset_store.offset_store import ReadOffsetType
+from client.offset_store.offset_store import ReadOffsetType, end_past_progress
 from client.runtime.pull_service import PullRequest
 from client.runtime.service_state import ServiceState
 from storage.config import FROM_ONE
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from broker.api.members import SubscriptionData
+    from broker.api.offsets import OffsetCommit
     from client.consumer.consumer import ConsumerArguments
     from storage.format.message import MessageExt, MessageQueue
 
@@ -231,11 +234,22 @@ class LitePullConsumer(ActiveConsumer):
                 self.offset_store.update_offset(queue, offset, increase_only=False)
 
     def committed(self, queue: MessageQueue) -> int | None:
-        """Give the group's progress at the broker; None if there is none."""
-        self._running()
-        check_queue(queue)
+        """Give the group's progress at the broker; None if there is none.
+
+        Of a broadcast, and where the consumer brought its store along, that of the store. Raises
+        the errors of brokers.
+        """
+        broker = self._broker_of(queue)
+        if self._progress_is_at_brokers:
+            # Not through the store: that would take over a move before the queue begins anew.
+            return broker.query_consumer_offset(self.group, queue.topic, queue.queue_id).offset
         memory = ReadOffsetType.MEMORY_FIRST_THEN_STORE
         return self.offset_store.read_offset(queue, memory)
+
+    @property
+    def _progress_is_at_brokers(self) -> bool:
+        clustering = self._config.message_model is MessageModel.CLUSTERING
+        return clustering and self._given_offset_store is None
 
     def shutdown(self) -> None:
         """Commit the messages of polls before the last one, if that is automatic, and leave."""
@@ -385,6 +399,8 @@ class LitePullConsumer(ActiveConsumer):
             return
         if result.pull_status is PullStatus.OFFSET_ILLEGAL:
             logger.warning("the offset is outside of the queue: %s %s", request, result.get_status)
+            if self._repairs_offset(request, result):
+                return
         elif result.pull_status is PullStatus.FOUND:
             hooks = self.filter_message_hooks
             messages = messages_of(result, subscription, self.group, queue, hooks)
@@ -397,6 +413,41 @@ class LitePullConsumer(ActiveConsumer):
         # Only now: a result that cannot be used is pulled again and not skipped.
         request.next_offset = result.next_begin_offset
         self.instance.pull_service.execute_pull_request_immediately(request)
+
+    def _repairs_offset(self, request: PullRequest, result: PullResult) -> bool:
+        """Whether progress past the end of the queue is put right now, on the timer's thread.
+
+        A commit never lowers progress, so the broker repairs it. Progress before the first offset
+        is right with the next commit.
+        """
+        queue = request.message_queue
+        if not self._progress_is_at_brokers:
+            return False
+        following = result.next_begin_offset
+        end = end_past_progress(self.offset_store, queue, request.next_offset, following)
+        if end is None:
+            return False
+        service = self.instance.pull_service
+        service.execute_task_later(partial(self._repair_offset, request, end), 0)
+        return True
+
+    def _repair_offset(self, request: PullRequest, end: OffsetCommit) -> None:
+        queue = request.message_queue
+        try:
+            with self.rebalance.lock:
+                known = self.rebalance.process_queues.get(queue)
+                if known is not request.process_queue or request.process_queue.dropped:
+                    return  # given up or moved meanwhile, and its progress with it
+                broker = self.instance.routes.broker(queue.broker_name)
+                broker.correct_consumer_offset(self.group, *end)
+                self._begin_anew([queue])
+            logger.warning("an offset was put right: %s", request)
+        except Exception:
+            # Not by another pull: that would find a later end.
+            logger.exception("an offset could not be put right: %s", request)
+            delay_ms = self.instance.config.pull_time_delay_mills_when_exception
+            again = partial(self._repair_offset, request, end)
+            self.instance.pull_service.execute_task_later(again, delay_ms)
 
     def _later(self, request: PullRequest, error: Exception | None) -> None:
         if error is not None:

@@ -15,6 +15,7 @@ from broker.api.pull import PullRequest as PullMessage, PullResult, PullStatus
 from broker.errors import BrokerError, ResponseCode
 from client.consumer.pull_result import messages_of, rows_of
 from client.errors import UNANSWERED, ClientError
+from client.offset_store.offset_store import end_past_progress
 from client.runtime.service_state import ServiceState
 from storage.format.message import RETRY_GROUP_TOPIC_PREFIX
 from storage.read.message_rows import offset_at
@@ -24,7 +25,6 @@ from .prefetch import Backlog
 
 if TYPE_CHECKING:
     from broker.api.members import SubscriptionData
-    from broker.api.offsets import OffsetCommit
     from broker.api.pull import Handoff
     from client.listener.process_queue import Messages, ProcessQueue
     from client.listener.worker_pool import BorrowedWorker
@@ -361,12 +361,10 @@ class PullLoop:
     def _offset_illegal(self, request: PullRequest, result: PullResult) -> None:
         """Give up the queue; in 10 s its progress is repaired, and a rebalance takes it again."""
         logger.warning("the offset is outside of the queue: %s %s", request, result.get_status)
-        end: OffsetCommit | None = None
-        if result.next_begin_offset < request.next_offset:
-            refused = self._consumer.offset_store.pull_commit(request.message_queue)
-            if refused is not None:  # brokers have no progress of members of a broadcast
-                end = refused._replace(offset=result.next_begin_offset)
-        request.next_offset = result.next_begin_offset
+        offset_store, queue = self._consumer.offset_store, request.message_queue
+        following = result.next_begin_offset
+        end = end_past_progress(offset_store, queue, request.next_offset, following)
+        request.next_offset = following
         request.process_queue.offset_illegal = True
         request.process_queue.dropped = True
         self._service.execute_task_later(

@@ -125,15 +125,30 @@ class RebalancePush:
             process_queue = consumer.rebalance.process_queues.get(queue)
             if process_queue is not request.process_queue or not process_queue.offset_illegal:
                 return  # given up or moved meanwhile, and its progress with it
+            if end is not None and not self._correct(request, end):
+                return
             process_queue.offset_illegal = False
             consumer.offset_store.update_offset(queue, request.next_offset, increase_only=False)
-            if end is not None:
-                # A commit never lowers progress, so the broker repairs it.
-                broker = consumer.instance.routes.broker(queue.broker_name)
-                broker.correct_consumer_offset(consumer.group, *end)
             if self.remove_unnecessary_message_queue(queue, process_queue):
                 consumer.rebalance.process_queues.pop(queue, None)
         logger.warning("an offset was put right: %s", request)
+
+    def _correct(self, request: PullRequest, end: OffsetCommit) -> bool:
+        """Whether the broker put progress past the end right: a commit never lowers it.
+
+        If not, it is tried again. The next pull would find a later end.
+        """
+        consumer, queue = self._consumer, request.message_queue
+        try:
+            broker = consumer.instance.routes.broker(queue.broker_name)
+            broker.correct_consumer_offset(consumer.group, *end)
+        except Exception:
+            logger.exception("an offset could not be put right: %s", request)
+            delay_ms = consumer.instance.config.pull_time_delay_mills_when_exception
+            again = partial(self.repair_offset, request, end)
+            consumer.instance.pull_service.execute_task_later(again, delay_ms)
+            return False
+        return True
 
     def begin_anew(self, moved: Mapping[MessageQueue, int | None]) -> None:
         """Go on from progress that was moved: drop, remove, and rebalance at once

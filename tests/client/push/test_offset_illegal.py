@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from broker.api.offsets import ConsumeFromWhere, OffsetCommit
+from broker.api.offsets import ConsumeFromWhere, OffsetCommit, OffsetQuery
 from client.consumer.consumer_config import ConsumerConfig
 from storage.configs.progress import ProgressFile
 from storage.configs.topics import TopicConfig
 from storage.format.message import MessageQueue
 from tests.support.consumers import Heard, aged_broker, eventually, fill, pull_until, turn
+from tests.support.failing_broker import FailingBroker
 
 QUEUE = MessageQueue("T", "broker-a", 0)
 
@@ -79,6 +80,28 @@ def test_a_queue_that_was_empty_is_consumed_from_its_start(broker, make_consumer
     turn(consumer)
     heard.wait_for(3)
     assert [m.queue_offset for m in heard.messages] == [0, 1, 2]
+
+
+def test_a_broker_that_can_not_correct_is_asked_again(
+    broker, clock, make_consumer, scheduler, caplog
+):
+    failing = FailingBroker(broker, clock)
+    fill(broker, 20, queues=1)
+    broker.update_consumer_offsets("g", [OffsetCommit("T", 0, 500)])
+    failing.plan("correct_consumer_offset", OSError("no answer"))
+    heard = Heard()
+    consumer = make_consumer(listener=heard, brokers=[failing])
+    consumer.start()
+    turn(consumer)
+    fill(broker, 3, queues=1)
+    scheduler.advance(10_000)
+    assert "could not be put right" in caplog.text
+    assert broker.query_consumer_offset("g", "T", 0) == OffsetQuery(500)
+    turn(consumer)  # it finds no later end
+    scheduler.advance(consumer.instance.config.pull_time_delay_mills_when_exception)
+    turn(consumer)
+    heard.wait_for(3)
+    assert [m.queue_offset for m in heard.messages] == [20, 21, 22]
 
 
 @pytest.mark.conformance("G12", "D11")
