@@ -4,6 +4,7 @@ RocketMQError
   ClientError                     the client could not do what was requested
     ClientStateError              not started, started twice, or shut down
       GroupRegisteredError        the client runs a producer or consumer of this group already
+    ProgressMovedError            the group's progress was moved: read where to go on
     ClientConfigError             a setting out of its range, or missing (also a ValueError)
       ClientArgumentError         an argument of a wrong type (also a TypeError)
     RouteNotFoundError            no broker has a queue of the topic for this
@@ -23,9 +24,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from storage.errors import RocketMQError, StoreError
+
+if TYPE_CHECKING:
+    from storage.format.message import MessageQueue
 
 
 class ClientErrorCode(IntEnum):
@@ -57,6 +61,20 @@ class GroupRegisteredError(ClientStateError):
             "use another group, or another instance_name"
         )
         self.group = group
+
+
+class ProgressMovedError(ClientError):
+    """The group's progress in a queue was moved since this consumer read or noted it."""
+
+    def __init__(self, group: str, queue: MessageQueue, offset: int | None) -> None:
+        to = "was removed" if offset is None else f"was moved to {offset}"
+        super().__init__(
+            f"the progress of group {group} in {queue} {to}, for instance by a reset; "
+            "fetch_consume_offset(queue) gives the offset to go on from"
+        )
+        self.group = group
+        self.queue = queue
+        self.offset = offset
 
 
 class ClientConfigError(ClientError, ValueError):

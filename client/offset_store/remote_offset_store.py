@@ -82,6 +82,18 @@ class RemoteBrokerOffsetStore:
             self._ignored.discard(queue)
         return found.offset
 
+    def is_moved(self, queue: MessageQueue) -> bool:
+        """Whether the progress was moved since it was read here; True if that is unknown."""
+        with self._lock:
+            known = self._generations.get(queue)
+        try:
+            found = self._broker(queue.broker_name).query_consumer_offset(
+                self._group, queue.topic, queue.queue_id
+            )
+        except (*UNANSWERED, BrokerError, ClientError):
+            return True
+        return found.generation != known
+
     def persist_all(self, queues: Collection[MessageQueue]) -> None:
         """See OffsetStore.persist_all. Removes from memory what it has of other queues.
 

@@ -22,6 +22,7 @@ from client.runtime.service_state import ServiceState, not_startable
 if TYPE_CHECKING:
     from broker.api.broker import Broker
     from client.listener.process_queue import ProcessQueue
+    from client.offset_store.remote_offset_store import RemoteBrokerOffsetStore
     from client.runtime.pull_service import PullRequest
     from storage.format.message import MessageExt, MessageQueue
 
@@ -104,6 +105,15 @@ class ActiveConsumer(Consumer):
         check_queue(queue)
         return self._running().routes.broker(queue.broker_name)
 
+    @property
+    def _remote_offset_store(self) -> RemoteBrokerOffsetStore | None:
+        """The store of progress that brokers have: not that of a broadcast, nor one of another
+        kind that the consumer brought along."""
+        from client.offset_store.remote_offset_store import RemoteBrokerOffsetStore
+
+        store = self.offset_store
+        return store if isinstance(store, RemoteBrokerOffsetStore) else None
+
     # -- for the instance (ConsumerInner)
 
     def consumer_data(self) -> ConsumerData:
@@ -137,7 +147,7 @@ class ActiveConsumer(Consumer):
         """Do nothing: users take pulled messages."""
 
     def progress_moved(self, moved: Mapping[MessageQueue, int | None]) -> None:
-        """Take note of progress that was moved: it is read from the broker again."""
+        """Forget progress that was moved: it is read from the broker again."""
         for queue in moved:
             self.offset_store.remove_offset(queue)
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass, fields
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from broker.api.members import MessageModel
 from broker.api.pull import PullRequest as PullMessage, PullResult, PullStatus
 from broker.errors import BrokerError
 from client.arguments import check_settings, check_whole, checked_queues
@@ -240,16 +239,11 @@ class LitePullConsumer(ActiveConsumer):
         the errors of brokers.
         """
         broker = self._broker_of(queue)
-        if self._progress_is_at_brokers:
+        if self._remote_offset_store is not None:
             # Not through the store: that would take over a move before the queue begins anew.
             return broker.query_consumer_offset(self.group, queue.topic, queue.queue_id).offset
         memory = ReadOffsetType.MEMORY_FIRST_THEN_STORE
         return self.offset_store.read_offset(queue, memory)
-
-    @property
-    def _progress_is_at_brokers(self) -> bool:
-        clustering = self._config.message_model is MessageModel.CLUSTERING
-        return clustering and self._given_offset_store is None
 
     def shutdown(self) -> None:
         """Commit the messages of polls before the last one, if that is automatic, and leave."""
@@ -421,7 +415,7 @@ class LitePullConsumer(ActiveConsumer):
         is right with the next commit.
         """
         queue = request.message_queue
-        if not self._progress_is_at_brokers:
+        if self._remote_offset_store is None:
             return False
         following = result.next_begin_offset
         end = end_past_progress(self.offset_store, queue, request.next_offset, following)

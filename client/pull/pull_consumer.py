@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from broker.api.offsets import MAX_OFFSET
@@ -10,7 +12,8 @@ from client.arguments import check_queue, check_stored, check_whole
 from client.consumer.pull_result import messages_of
 from client.consumer.send_back import SendBack
 from client.consumer.subscription import ALL_MESSAGES, selector_of, subscription_data
-from client.offset_store.offset_store import ReadOffsetType
+from client.errors import ProgressMovedError
+from client.offset_store.offset_store import ReadOffsetType, end_past_progress
 from client.runtime.service_state import ServiceState
 from storage.format.shapes import MAX_INT
 
@@ -37,12 +40,17 @@ class PullConsumer(ActiveConsumer):
                 consumer.update_consume_offset(queue, result.next_begin_offset)
 
     Progress that is noted is committed every 5 s and at shutdown, of the queues that
-    ``fetch_message_queues_in_balance`` last gave, or that it has noted progress of.
+    ``fetch_message_queues_in_balance`` last gave, or that it has noted progress of. Progress that
+    is moved meanwhile, for instance by a reset, is not overwritten: ``update_consume_offset``
+    raises ProgressMovedError, and ``fetch_consume_offset`` gives where to go on.
     """
 
     def __init__(self, group: str, **arguments: Unpack[ConsumerArguments]) -> None:
         super().__init__(group, **arguments)
+        self._moving = threading.Lock()  # guards the three fields below, and what is read for them
         self._noted: set[MessageQueue] = set()
+        self._fetched: set[MessageQueue] = set()
+        self._moved: dict[MessageQueue, int | None] = {}
 
     def register_topic(self, topic: str) -> None:
         """Take part in dividing a topic's queues; see ``fetch_message_queues_in_balance``."""
@@ -113,25 +121,73 @@ class PullConsumer(ActiveConsumer):
         where = (
             ReadOffsetType.READ_FROM_STORE if from_store else ReadOffsetType.MEMORY_FIRST_THEN_STORE
         )
-        return self.offset_store.read_offset(queue, where)
+        with self._moving:
+            offset = self.offset_store.read_offset(queue, where)
+            self._moved.pop(queue, None)
+            self._fetched.add(queue)
+        return offset
 
     def update_consume_offset(self, queue: MessageQueue, offset: int) -> None:
-        """Note progress: the next offset to consume. Brokers keep the larger one.
+        """Note progress: the next offset to consume. Brokers keep the larger one, unless that lies
+        past the end of the queue.
 
-        Raises ClientConfigError for an offset or a queue id that brokers cannot store.
+        The first call for a queue reads the group's progress at its broker. Raises
+        ClientConfigError for an offset or a queue id that brokers cannot store, ProgressMovedError
+        if the progress was moved since it was read or noted here, and the errors of the broker.
         """
         self._running()
         check_queue(queue)
         check_whole("the queue id", queue.queue_id, 0, MAX_INT)
         check_whole("the offset", offset, 0, MAX_OFFSET)
-        self._noted.add(queue)
-        self.offset_store.update_offset(queue, offset, increase_only=False)
+        with self._moving:
+            if queue in self._moved:
+                raise ProgressMovedError(self.group, queue, self._moved[queue])
+            # So that the number belongs to the generation of now: a commit of an older one counts
+            # as one from before a move.
+            known = self.offset_store.read_offset(queue, ReadOffsetType.MEMORY_FIRST_THEN_STORE)
+            if known is not None and offset < known:
+                self._repair_offset(queue, known, offset)
+            self._noted.add(queue)
+            self.offset_store.update_offset(queue, offset, increase_only=False)
+
+    def _repair_offset(self, queue: MessageQueue, known: int, offset: int) -> None:
+        """Move progress that lies past the end of its queue to an offset: no commit lowers it."""
+        if self._remote_offset_store is None or known <= self.max_offset(queue):
+            return
+        end = end_past_progress(self.offset_store, queue, known, offset)
+        if end is not None:
+            self._broker_of(queue).correct_consumer_offset(self.group, *end)
+            self.offset_store.read_offset(queue, ReadOffsetType.READ_FROM_STORE)
 
     def persist_consumer_offset(self) -> None:
         """Commit the progress that was noted."""
         if self._state is ServiceState.RUNNING:
-            queues = {*self.rebalance.process_queues, *self._noted}
+            with self._moving:
+                queues = {*self.rebalance.process_queues, *self._noted}
             self.offset_store.persist_all(queues)
+
+    def progress_moved(self, moved: Mapping[MessageQueue, int | None]) -> None:
+        """Have ``update_consume_offset`` refuse offsets from before the move."""
+        with self._moving:
+            super().progress_moved(moved)
+            ours = self._noted | self._fetched
+            self._moved.update({queue: offset for queue, offset in moved.items() if queue in ours})
+
+    def reset_offset(self, offsets: Mapping[MessageQueue, int]) -> None:
+        """See ConsumerInner. A notice may come after the move was read."""
+        store = self._remote_offset_store
+        if store is None:
+            super().progress_moved(offsets)
+            return
+        with self._moving:
+            ours = self._noted | self._fetched
+        moved = {q: offset for q, offset in offsets.items() if q in ours and store.is_moved(q)}
+        self.progress_moved(moved)
+
+    def after_fork(self) -> None:
+        """See Consumer.after_fork."""
+        super().after_fork()
+        self._moving = threading.Lock()
 
     def send_message_back(
         self, message: MessageExt, queue: MessageQueue, delay_level: int = 0

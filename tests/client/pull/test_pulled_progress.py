@@ -1,0 +1,129 @@
+"""Progress that a pull consumer notes, beside moves of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker.api.offsets import OffsetCommit, OffsetQuery
+from broker.api.pull import PullStatus
+from broker.embedded.broker import EmbeddedBroker
+from client.errors import BrokerNotExistError, ProgressMovedError
+from client.pull.pull_consumer import PullConsumer
+from storage.configs.journal import Journal
+from storage.configs.progress import ProgressFile
+from storage.format.message import MessageQueue
+from tests.support.consumers import eventually, fill
+from tests.support.failing_broker import DOWN, FailingBroker
+
+QUEUE = MessageQueue("T", "broker-a", 0)
+
+
+@pytest.fixture
+def consumer(broker, manager):
+    fill(broker, 50, queues=1)
+    with PullConsumer("g", brokers=[broker], manager=manager) as made:
+        yield made
+
+
+def committed(broker: EmbeddedBroker, consumer: PullConsumer, offset: int) -> OffsetQuery:
+    """Note an offset, and commit it; gives what the broker has then."""
+    consumer.update_consume_offset(QUEUE, offset)
+    consumer.persist_consumer_offset()
+    return broker.query_consumer_offset("g", "T", 0)
+
+
+def move_in_silence(broker, offset: int | None) -> None:
+    """Move progress as if the notice of it was lost."""
+    ProgressFile(broker.view.root).move({("T@g", 0): offset})
+
+
+@pytest.mark.conformance("G12")
+@pytest.mark.parametrize("target", [0, None])
+def test_progress_of_a_group_that_was_once_moved_is_taken(broker, consumer, target):
+    broker.update_consumer_offsets("g", [OffsetCommit("T", 0, 3)])
+    broker.progress.move("g", {("T", 0): target})
+    for offset in (5, 10, 20):
+        assert committed(broker, consumer, offset) == OffsetQuery(offset, 1)
+    assert committed(broker, consumer, 7) == OffsetQuery(20, 1), "brokers keep the larger one"
+
+
+@pytest.mark.conformance("G12")
+def test_progress_that_is_not_noted_for_long_is_taken_after_it_was_read(
+    broker, consumer, scheduler
+):
+    broker.progress.move("g", {("T", 0): 2})
+    assert consumer.fetch_consume_offset(QUEUE) == 2
+    scheduler.advance(60_000)  # several rounds of commits
+    assert committed(broker, consumer, 9) == OffsetQuery(9, 1)
+
+
+@pytest.mark.conformance("G12")
+@pytest.mark.parametrize(("is_noticed", "target"), [(True, 2), (False, 2), (False, None)])
+def test_a_move_is_not_overwritten_and_the_program_is_told(broker, consumer, is_noticed, target):
+    assert consumer.fetch_consume_offset(QUEUE) == 0
+    assert committed(broker, consumer, 30) == OffsetQuery(30)
+    if is_noticed:
+        broker.progress.move("g", {("T", 0): target})
+        eventually(lambda: consumer.offset_store.clone_offset_table() == {})
+    else:
+        move_in_silence(broker, target)
+        consumer.update_consume_offset(QUEUE, 31)
+        consumer.persist_consumer_offset()
+    for offset in (31, 32):
+        with pytest.raises(ProgressMovedError, match="fetch_consume_offset") as raised:
+            consumer.update_consume_offset(QUEUE, offset)
+        assert (raised.value.queue, raised.value.group) == (QUEUE, "g")
+    consumer.persist_consumer_offset()
+    assert broker.consumer_offsets("g").get(("g", "T"), {}) == ({} if target is None else {0: 2})
+    assert consumer.fetch_consume_offset(QUEUE) == (target or 0)
+    assert committed(broker, consumer, 4) == OffsetQuery(4, 1)
+
+
+@pytest.mark.parametrize("target", [0, 2])
+def test_a_notice_that_comes_after_the_move_was_read_is_no_move(broker, consumer, target):
+    move_in_silence(broker, target)
+    assert consumer.fetch_consume_offset(QUEUE) == target
+    consumer.reset_offset({QUEUE: target})
+    assert committed(broker, consumer, 4) == OffsetQuery(4, 1)
+    consumer.reset_offset({QUEUE: target})
+    assert committed(broker, consumer, 5) == OffsetQuery(5, 1)
+
+
+def test_a_move_of_a_queue_that_the_program_never_read_is_no_error(broker, consumer):
+    move_in_silence(broker, 2)
+    consumer.reset_offset({QUEUE: 2})
+    assert committed(broker, consumer, 9) == OffsetQuery(9, 1)
+
+
+@pytest.mark.conformance("D11")
+def test_progress_past_the_end_is_moved_to_what_is_noted(broker, consumer):
+    broker.update_consumer_offsets("g", [OffsetCommit("T", 0, 1_000)])
+    offset = consumer.fetch_consume_offset(QUEUE)
+    result = consumer.pull(QUEUE, offset)
+    assert (result.pull_status, result.next_begin_offset) == (PullStatus.OFFSET_ILLEGAL, 50)
+    assert broker.query_consumer_offset("g", "T", 0) == OffsetQuery(1_000), "a pull moves nothing"
+    assert committed(broker, consumer, 50) == OffsetQuery(50, 1)
+    [move] = [*Journal(broker.view.root).entries()][-1]["moves"]
+    assert (move["old"], move["new"]) == (1_000, 50)
+    fill(broker, 3, queues=1)
+    assert committed(broker, consumer, 53) == OffsetQuery(53, 1)
+
+
+def test_progress_past_the_end_is_moved_although_it_was_never_read(broker, consumer):
+    broker.update_consumer_offsets("g", [OffsetCommit("T", 0, 1_000)])
+    assert committed(broker, consumer, 7) == OffsetQuery(7, 1)
+    assert committed(broker, consumer, 8) == OffsetQuery(8, 1)
+
+
+def test_a_broker_that_can_not_be_asked_raises_and_nothing_is_noted(broker, clock, manager):
+    fill(broker, 50, queues=1)
+    failing = FailingBroker(broker, clock)
+    failing.plan("query_consumer_offset", DOWN)
+    with PullConsumer("g", brokers=[failing], manager=manager) as consumer:
+        with pytest.raises(type(DOWN)):
+            consumer.update_consume_offset(QUEUE, 5)
+        consumer.persist_consumer_offset()
+        assert broker.consumer_offsets() == {}
+        assert committed(broker, consumer, 5) == OffsetQuery(5)
+        with pytest.raises(BrokerNotExistError):
+            consumer.update_consume_offset(QUEUE._replace(broker_name="another"), 5)
