@@ -7,19 +7,25 @@ units and records that contradict each other are damage.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from storage.configs.journal import Journal
+from storage.errors import RocketMQError
+from storage.files.bounded import read_bounded
 from storage.format.cq_unit import CQ_STORE_UNIT, PRE_BLANK
 from storage.format.record import CheckKind, check_record, decode_record
 from storage.format.tombstone import REPLACED_FLAG, is_replaced
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from storage.readonly import StoreView
 
 _FILLER: Final = CQ_STORE_UNIT.unpack(PRE_BLANK)
 _UNITS: Final = 4096
+_REPAIR: Final = b'"what":"repair"'
 _MARK_AT: Final = 36
 """Where a record has the first byte of its sysFlag, in which the mark of tombstones is."""
 _MARK: Final = REPLACED_FLAG >> 24
@@ -52,11 +58,36 @@ def places_without_message(view: StoreView, topic: str, queue_id: int, start: in
     return count
 
 
+def was_repaired(root: Path) -> bool:
+    """Whether a store has tombstones, by its journal: only a repair makes some, and it is noted.
+
+    True where the journal cannot be read.
+    """
+    try:
+        for path in Journal(root).files():
+            status = path.stat()
+            if _has_repair(path, status.st_size, status.st_mtime_ns):
+                return True
+    except (OSError, RocketMQError):
+        return True
+    return False
+
+
+@lru_cache(maxsize=256)
+def _has_repair(path: Path, size: int, modified_ns: int) -> bool:
+    """Whether a file of the journal has a repair; a file is read again when it has changed."""
+    return _REPAIR in read_bounded(path)
+
+
 def without_message(view: StoreView, units: Sequence[tuple[int, int, int]]) -> list[int]:
     """The indexes of units that are pre-blanks or name tombstones.
 
-    A microsecond a unit, and the page of each record: most have no mark of a tombstone.
+    Where the store was repaired, a microsecond a unit, and the page of each record.
     """
+    if not was_repaired(view.root):
+        return (
+            [] if _FILLER not in units else [n for n, unit in enumerate(units) if unit == _FILLER]
+        )
     log, log_end = view.files.log, view.log_max_offset()
     found = []
     file_size = log.file_size

@@ -1,5 +1,7 @@
 """Dead letters and retries in damaged stores: what can be read is shown, the rest is counted."""
 
+import shutil
+
 import pytest
 
 from storage.format.cq_unit import PRE_BLANK
@@ -129,6 +131,16 @@ def test_a_group_with_an_emptied_place_only_has_no_dead_letter(empties):
         "newest_timestamp": None,
         "bytes": 0,
     }
+
+
+@pytest.mark.slow
+def test_records_are_looked_at_only_where_the_journal_has_a_repair(empties, tmp_path):
+    """A log that is not in memory would be read page by page, for each list."""
+    _, empty = empties(3)
+    empty(1)
+    assert listed()["depth"] == 2
+    shutil.rmtree(tmp_path / "copy" / "rmqctl" / "journal")
+    assert listed()["depth"] == 3
 
 
 @pytest.mark.slow
