@@ -1,30 +1,30 @@
 """The lag day by day, out of kept reports: what the page draws as a trend.
 
-Of each day (UTC) and store the last run counts. A day without a run of a store lacks that store,
-and says how many it has; a day without any run is not there. Unknown is None and enters no sum.
+Of each day (UTC) and store the last run counts, where stores of one name count each (see ``logs``).
+A day without a run of a store lacks that store, and says how many it has; a day without any run is
+not there. Unknown is None and enters no sum.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from analytics.lag.totals import sum_or_unknown
 from analytics.report.copies import without_copies
 from analytics.report.stores import StoreRef
 
-from .reading import all_runs, table_of_runs
+from .logs import DAY_MS, looked_at, newest_of_logs
+from .reading import all_runs, stores_of, tables_by_folder
 from .tables import Kept, arrow, date_of
 
 if TYPE_CHECKING:
     from analytics.lag.selection import Choice
     from analytics.report.amounts import Row
 
-DAY_MS: Final = 86_400_000
 MOST_DAYS: Final = 400
-_LOG: Final = ("path", "log_min_offset", "log_max_offset", "marks")
 _FIGURES: Final = (
     *("group", "topic", "lag", "lag_bytes", "oldest_unread_age_ms", "unknown_queues"),
 )
@@ -56,20 +56,15 @@ def days_of(folders: Sequence[str], choice: Choice, until: int) -> Days:
 
     Raises KeptFileError, NoArrowError and OSError.
     """
-    last: dict[tuple[int, str], list[Kept]] = {}
+    of_days: dict[tuple[int, str], list[Kept]] = defaultdict(list)
     for folder in folders:
         for kept in all_runs(folder):
             day = kept.as_of // DAY_MS
-            if kept.as_of > until or day <= until // DAY_MS - MOST_DAYS:
-                continue
-            known = last.get((day, kept.broker))
-            if known is None or known[0].as_of < kept.as_of:
-                last[day, kept.broker] = [kept]
-            elif known[0].as_of == kept.as_of and known[0].folder == folder:
-                known.append(kept)
+            if until // DAY_MS - MOST_DAYS < day and kept.as_of <= until:
+                of_days[day, kept.broker].append(kept)
     months: dict[str, list[Kept]] = defaultdict(list)
-    for (day, _), runs in sorted(last.items()):
-        months[f"{date_of(day * DAY_MS):%Y-%m}"].extend(runs)
+    for (day, _), runs in sorted(of_days.items()):
+        months[f"{date_of(day * DAY_MS):%Y-%m}"].extend(looked_at(runs))
     found = Days([], [], [])
     for runs in months.values():
         _add_month(found, runs, choice)
@@ -78,21 +73,23 @@ def days_of(folders: Sequence[str], choice: Choice, until: int) -> Days:
 
 def _add_month(found: Days, runs: Sequence[Kept], choice: Choice) -> None:
     unreadable: dict[Kept, str] = {}
-    stores = _of_folders(runs, "stores", _LOG, unreadable)
-    logs = {}
-    for folder, table in stores.items():
-        for row in table.to_pylist():
-            kept = Kept(folder, row["broker"], row["as_of"], row["store_number"])
-            log = row["log_min_offset"], row["log_max_offset"]
-            marks = frozenset(row["marks"] or ())
-            logs[kept] = _Run(kept, StoreRef(kept.broker, row["path"]), log, marks)
+    stores = stores_of(runs, unreadable)
     shown: list[Kept] = []
     of_days: dict[int, int] = {}
+    last: set[Kept] = set()
     for day, of_day in groupby(runs, lambda kept: kept.as_of // DAY_MS):
-        its, _ = without_copies([logs[kept] for kept in of_day if kept in logs])
+        logs = []
+        for _, of_name in groupby(of_day, lambda kept: kept.broker):
+            newest = chain.from_iterable(newest_of_logs(list(of_name), stores))
+            for kept in newest:
+                last.add(kept)
+                if kept in stores:
+                    logs.append(_run(kept, stores[kept]))
+        its, _ = without_copies(logs)
         shown += [run.kept for run in its]
         of_days[day] = len(its)
-    tables = _of_folders(shown, "groups", _FIGURES, unreadable)
+    unreadable = {kept: reason for kept, reason in unreadable.items() if kept in last}
+    tables = tables_by_folder(shown, "groups", _FIGURES, unreadable)
     lost = {kept.as_of // DAY_MS for kept in unreadable}
     for kept in shown:
         if kept in unreadable:
@@ -121,17 +118,9 @@ def _add_month(found: Days, runs: Sequence[Kept], choice: Choice) -> None:
     found.warnings.extend(sorted(set(unreadable.values())))
 
 
-def _of_folders(
-    runs: Sequence[Kept], name: str, columns: Sequence[str], unreadable: dict[Kept, str]
-) -> dict[str, Any]:
-    """The rows of runs, by folder."""
-    by_folder: dict[str, list[Kept]] = defaultdict(list)
-    for kept in runs:
-        by_folder[kept.folder].append(kept)
-    return {
-        folder: table_of_runs(some, name, columns, unreadable.__setitem__)
-        for folder, some in by_folder.items()
-    }
+def _run(kept: Kept, row: Row) -> _Run:
+    log = row["log_min_offset"], row["log_max_offset"]
+    return _Run(kept, StoreRef(kept.broker, row["path"]), log, frozenset(row["marks"] or ()))
 
 
 def _summed(table: Any) -> list[Row]:

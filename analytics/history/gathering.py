@@ -25,7 +25,8 @@ from analytics.report.report import make_report
 from analytics.report.scan import Orphan, ScannedDelays
 from analytics.report.stores import StoreRef
 
-from .reading import UNREADABLE, newest, rows_of, table_of
+from .logs import DAY_MS, looked_at, newest_of_logs, same_names
+from .reading import UNREADABLE, all_runs, rows_of, stores_of, table_of
 from .tables import Kept
 
 if TYPE_CHECKING:
@@ -34,24 +35,44 @@ if TYPE_CHECKING:
 _PER_CORE: Final = 3
 _OLD_MS: Final = 600_000
 """Age difference (to the report) above which a broker's partial report is mentioned."""
+_GONE_MS: Final = 8 * DAY_MS
+"""Of two brokers of one name: longer than a week, as reports may be kept once a week."""
 
 
 def find_kept(folders: Sequence[str], until: int | None, asked: str = "--as-of") -> list[Kept]:
     """The newest partial reports of all brokers, not after ``until`` (ms), by name.
 
-    KeptError without any; it names ``asked``, the option that ``until`` is from.
+    Brokers that have one name count each: see ``logs``. One of which nothing was kept for eight
+    days counts as gone if there is something newer by its name. KeptError without any; it names
+    ``asked``, the option that ``until`` is from. Raises NoArrowError, OSError and KeptFileError.
     """
-    found: dict[str, list[Kept]] = {}
+    by_name: dict[str, list[Kept]] = defaultdict(list)
     for folder in folders:
-        here: dict[str, list[Kept]] = defaultdict(list)
-        for kept in newest(folder, until):
-            here[kept.broker].append(kept)
-        for broker, shares in here.items():
-            if broker not in found or found[broker][0].as_of < shares[0].as_of:
-                found[broker] = shares
-    if not found:
+        runs = all_runs(folder)
+        if not runs:
+            raise KeptError(folder)
+        for kept in runs:
+            if until is None or kept.as_of <= until:
+                by_name[kept.broker].append(kept)
+    if not by_name:
         raise KeptError(", ".join(folders), as_old=asked)
-    return [kept for _, shares in sorted(found.items()) for kept in shares]
+    for broker, runs_of_name in by_name.items():
+        last = max(kept.as_of for kept in runs_of_name)
+        recent = (kept for kept in runs_of_name if kept.as_of > last - _GONE_MS)
+        by_name[broker] = list(looked_at(recent))
+    several = [
+        kept
+        for runs_of_name in by_name.values()
+        if len({(kept.as_of, kept.folder) for kept in runs_of_name}) > 1
+        for kept in runs_of_name
+    ]
+    stores = stores_of(several, {}) if several else {}
+    return [
+        kept
+        for _, runs_of_name in sorted(by_name.items())
+        for of_log in newest_of_logs(runs_of_name, stores)
+        for kept in of_log
+    ]
 
 
 def gathered_report(
@@ -84,6 +105,7 @@ def gathered_report(
     warnings = [
         *(f"{one.ref.broker}: not read: {one.reason}" for one in failed),
         *notes,
+        *same_names(found),
         *old_ones(found, moment),
     ]
     return MadeReport(make_report(shares, moment, warnings), failed, shares)

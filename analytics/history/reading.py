@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import errno
 import os
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, TypeVar
 
-from analytics.errors import HistoryVersionError, KeptError, KeptFileError
+from analytics.errors import HistoryVersionError, KeptFileError
 
+from .logs import LOG
 from .tables import (
     JOINED,
     Kept,
@@ -38,27 +40,33 @@ _TRIES: Final = 20
 _OF_RUN: Final = ["as_of", "broker", "store_number"]
 
 
-def newest(folder: str, until: int | None) -> Iterator[Kept]:
-    """The newest kept data of each broker, not after ``until`` (ms). KeptError without any."""
-    found: dict[str, list[Kept]] = {}
-    runs = all_runs(folder)
-    for kept in runs:
-        if until is not None and kept.as_of > until:
-            continue
-        known = found.get(kept.broker)
-        if known is None or known[0].as_of < kept.as_of:
-            found[kept.broker] = [kept]
-        elif known[0].as_of == kept.as_of:
-            known.append(kept)
-    if not runs:
-        raise KeptError(folder)
-    for _, shares in sorted(found.items()):
-        yield from sorted(shares)
-
-
 def all_runs(folder: str) -> set[Kept]:
     """All runs of a folder, by the table of stores, which a run writes last. Raises OSError."""
     return again(lambda: set(_runs(folder, "stores")))
+
+
+def stores_of(runs: Iterable[Kept], unreadable: dict[Kept, str]) -> dict[Kept, Row]:
+    """The rows of runs in ``stores``, with the columns ``LOG``; ``unreadable`` gets the reasons of
+    the others. Raises as :func:`table_of_runs`.
+    """
+    found = {}
+    for folder, table in tables_by_folder(runs, "stores", LOG, unreadable).items():
+        for row in table.to_pylist():
+            found[Kept(folder, row["broker"], row["as_of"], row["store_number"])] = row
+    return found
+
+
+def tables_by_folder(
+    runs: Iterable[Kept], name: str, columns: Sequence[str], unreadable: dict[Kept, str]
+) -> dict[str, Any]:
+    """The rows of runs in a table, by folder. See :func:`table_of_runs`."""
+    by_folder: dict[str, list[Kept]] = defaultdict(list)
+    for kept in runs:
+        by_folder[kept.folder].append(kept)
+    return {
+        folder: table_of_runs(some, name, columns, unreadable.__setitem__)
+        for folder, some in by_folder.items()
+    }
 
 
 def runs_in(path: Path, folder: str) -> set[Kept]:

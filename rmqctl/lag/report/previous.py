@@ -75,6 +75,7 @@ def _is_time(cli: "Cli", text: str) -> bool:
 def _kept(cli: "Cli", folder: str, moment: int | None, choice: "Choice") -> Previous:
     from analytics.engines.local import LocalEngine
     from analytics.history.gathering import find_kept, gathered_report, old_ones
+    from analytics.history.logs import same_names
     from storage.parse.times import format_time
 
     found = find_kept([str(expanded(folder))], moment, "--compare")
@@ -83,7 +84,7 @@ def _kept(cli: "Cli", folder: str, moment: int | None, choice: "Choice") -> Prev
         first = made.unreadable[0]
         raise CliError(f"--compare: {first.ref.path}: {first.reason}")
     as_of = made.report.as_of
-    for sentence in old_ones(found, as_of):
+    for sentence in (*same_names(found), *old_ones(found, as_of)):
         cli.warn(f"--compare: {sentence}")
     cli.say(f"compared with the kept report of {format_time(as_of, cli.zone, iso=True)}")
     lags = _lags(made.report.groups)
