@@ -15,6 +15,7 @@ import pyarrow as pa
 from analytics.datasource.plan.losses import first_left, next_after_deleted, opened_ranges
 from analytics.datasource.query.tables import DAMAGE, FAIL
 from analytics.kernels.units import read_units
+from storage.format.cq_unit import StoreUnit
 from storage.read.message_table import FIELDS, MessageTable
 
 from .arrays import field_array, repeated, time_array
@@ -105,7 +106,8 @@ def message_batches(
 def _after_deleted(view: StoreView, part: Range, at: int, *, fail_on_loss: bool) -> int | None:
     """Where to go on after messages that were deleted; None if the one at ``at`` was not."""
     unit = view.unit(part.topic, part.queue_id, at)
-    place = None if unit is None else unit[0]
+    # A pre-blank says that no message is there: its log offset, 0, is none of a record.
+    place = None if unit is None or StoreUnit(*unit).is_pre_blank else unit[0]
     return next_after_deleted(view, part, at, place, fail=fail_on_loss)
 
 

@@ -26,7 +26,7 @@ from analytics.datasource.plan.log_now import LogLooks, LogNow
 from analytics.datasource.query.bounds import EARLIEST, LATEST, QueueBound
 from analytics.datasource.query.errors import DataLossError, OptionError
 from analytics.datasource.query.named import check_named
-from analytics.lag.log_offsets import first_at
+from analytics.lag.log_offsets import first_at, place_from
 from storage.readonly import StoreView
 
 from .admission import Rest, are_fewer, ends_by_bytes, ends_by_messages, unread
@@ -200,23 +200,25 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._begin_in_queues(log)
 
     def _begin_in_queues(self, log: LogNow) -> Position:
-        """The first message of all queues, and where those begin that begin later."""
+        """The first message of all queues, and where those begin that begin later, or at units
+        that cannot be read."""
         options = self._options
-        begins: list[tuple[str, int, int, int]] = []
+        begins: list[tuple[str, int, int, int, bool]] = []
         with StoreView.open(log.ref.path) as view:
             bound = QueueBound(options.starting, view, log.ref, fail=options.fail_on_data_loss)
             for topic, queue_id in view.queues():
                 if options.topics.wants(log.ref.broker, topic, queue_id):
                     low, high = view.queue_bounds(topic, queue_id)
                     first = bound.offset(topic, queue_id, low, high, low)
-                    unit = view.unit(topic, queue_id, first)
-                    place = log.end if unit is None else unit[0]
-                    begins.append((topic, queue_id, first, place))
-            at = min((place for *_, place in begins), default=log.end)
+                    readable, place = place_from(view, topic, queue_id, first, high)
+                    at = log.end if place is None else place
+                    begins.append((topic, queue_id, first, at, readable != first))
+            at = min((place for *_, place, _ in begins), default=log.end)
             floors: dict[str, dict[str, int]] = {}
-            for topic, queue_id, first, _ in begins:
+            for topic, queue_id, first, _, is_damaged in begins:
                 low, high = view.queue_bounds(topic, queue_id)
-                if first_at(view, topic, queue_id, at, low, high) < first:
+                # Records name no damaged units: with a floor the batch looks at the queue.
+                if is_damaged or first_at(view, topic, queue_id, at, low, high) < first:
                     floors.setdefault(topic, {})[str(queue_id)] = first
         return Position(at, marks_before(log, at), None, floors, log.end)
 

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from analytics.datasource.plan import stretches
-from analytics.datasource.query.errors import DataLossError, OptionError
+from analytics.datasource.query.errors import DamagedError, DataLossError, OptionError
 from analytics.datasource.query.options import read_options
 from storage.clock import now_ms
+from storage.format.cq_unit import PRE_BLANK
 from tests.support.hand_made import TINY, HandMade, Stored
 from tests.support.spark_source import Row, Stream, read_table
 
@@ -365,3 +366,49 @@ def test_a_begin_that_was_deleted_fails_or_is_left_out(
     assert places(read_table("messages", root, failOnDataLoss="false", **options)) == left
     stream = Stream(root, failOnDataLoss="false", **options)
     assert places([row for batch in stream.drain() for row in batch]) == left
+
+
+# -- units that cannot be read ----------------------------------------------------------------
+
+AT_8: list[dict[str, Any]] = [
+    {"startingOffset": "group:g", "topics": "T"},
+    {"startingOffset": '{"b": {"T": {"0": 8}}}'},
+]
+UNITS = 7
+"""Of a queue's file."""
+
+
+def one_queue(root: Path, count: int = 40) -> HandMade:
+    made = HandMade(CONFIG)
+    for number in range(count):
+        made.put("T", 0, b"%d" % number + bytes(100), step_ms=700)
+    (root / "b" / "config").mkdir(parents=True)
+    progress = {"offsetTable": {"T@g": {"0": 8}}}
+    (root / "b" / "config" / "consumerOffset.json").write_text(json.dumps(progress))
+    return made
+
+
+@pytest.mark.parametrize("options", AT_8, ids=["group", "json"])
+def test_a_stream_begins_at_the_same_damaged_unit_as_a_batch(
+    tmp_path: Path, options: dict[str, Any]
+) -> None:
+    made = one_queue(tmp_path)
+    root = made.write(tmp_path / "b")
+    (root / "consumequeue" / "T" / "0" / f"{20 * UNITS:020}").unlink()  # units 7 to 13
+    with pytest.raises(DamagedError, match="message 8 of T, queue 0"):
+        read_table("messages", root, **options)
+    with pytest.raises(DamagedError, match="message 8 of T, queue 0"):
+        Stream(root, **options).trigger()
+    stream = Stream(root, onDamage="skip", **options)
+    rows = [row["queue_offset"] for batch in stream.drain() for row in batch]
+    assert rows == list(range(14, 40))
+
+
+def test_units_of_a_repair_at_the_begin_of_a_stream_are_no_deleted_log(tmp_path: Path) -> None:
+    made = one_queue(tmp_path)
+    made.queues["T", 0][20 * 30 : 20 * 32] = PRE_BLANK * 2
+    root = made.write(tmp_path / "b")
+    (root / "commitlog" / f"{0:020}").unlink()
+    stream = Stream(root, startingOffset='{"b": {"T": {"0": 30}}}', onDamage="skip")
+    rows = [row["queue_offset"] for batch in stream.drain() for row in batch]
+    assert rows == list(range(32, 40))
