@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Final
 from analytics.errors import SinkCommitError
 from broker.api.send import SendOptions
 from broker.embedded.broker import EmbeddedBroker
+from broker.send.message_builder import MessageBuilder
+from broker.send.send import BATCH_ITEM_HEAD
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE
 from storage.format.message import (
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
@@ -89,6 +91,9 @@ def commit(
 def append(broker: EmbeddedBroker, rows: Iterable[Outgoing], known: set[str] | None = None) -> int:
     """Store rows in their order within each queue; those with an id of ``known`` are left out."""
     options = SendOptions(producer_group=_GROUP)
+    most = min(_BYTES_TOGETHER, broker.view.config.max_message_size)
+    added = len(MessageBuilder(broker.config, (), most).added_to_items)
+    head = BATCH_ITEM_HEAD + added + 1  # and a separator between the properties
     waiting: dict[tuple[str, int], list[Message]] = {}
     sizes: dict[tuple[str, int], int] = {}
     count = 0
@@ -98,11 +103,11 @@ def append(broker: EmbeddedBroker, rows: Iterable[Outgoing], known: set[str] | N
         count += 1
         alone = message.delay_time_level or message.topic.startswith(RETRY_GROUP_TOPIC_PREFIX)
         part = waiting.setdefault((message.topic, queue_id), [])
-        total = sizes.get((message.topic, queue_id), 0) + size
-        if part and (alone or total > _BYTES_TOGETHER or len(part) == _TOGETHER):
+        total = sizes.get((message.topic, queue_id), 0) + size + head
+        if part and (alone or total > most or len(part) == _TOGETHER):
             _send(broker, part, queue_id, options)
             part.clear()
-            total = size
+            total = size + head
         part.append(message)
         sizes[message.topic, queue_id] = total
         if alone:

@@ -8,12 +8,15 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from analytics.errors import SinkRowError, SinkSchemaError
+from broker.api.send import SendOptions
 from broker.config import unique_ids_of
 from broker.java_store import config_of
 from broker.send.message_builder import MessageBuilder, Origin
+from broker.send.send import group_of_retry
+from broker.tables.groups import GroupManager
+from broker.tables.topics import TopicManager
 from broker.validation import check_delay_level, check_message
 from storage.clock import now_ms
-from storage.configs.topics import PERM_WRITE
 from storage.errors import RocketMQError
 from storage.format.delay import parse_delay_levels
 from storage.format.host import pack_host
@@ -22,6 +25,7 @@ from storage.format.message import (
     KEY_SEPARATOR,
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
     RESERVED_PROPERTIES,
+    RETRY_GROUP_TOPIC_PREFIX,
     Message,
 )
 from storage.readonly import StoreView
@@ -43,8 +47,8 @@ _TYPES: Final[Mapping[str, tuple[str, ...]]] = {
     "ordering_key": ("string",),
     "delay_level": _INTEGERS,
 }
-_NEW_TOPIC_QUEUES: Final = 4
-"""Queues of a topic that does not exist yet (defaultTopicQueueNums of producers)."""
+_OPTIONS: Final = SendOptions()
+"""Of producers: how a topic is made that does not exist yet."""
 
 
 def check_columns(schema: StructType, options: SinkOptions) -> None:
@@ -92,7 +96,11 @@ class RowReader:
         self._partition = partition
         with StoreView.open(options.path) as view:
             config = config_of(view.root, reading=True)
-            self._topics = dict(view.topics())
+            queues = view.queues()
+            self._topics = TopicManager(
+                view.root, config, write_lock=None, queues=lambda: queues, now=now_ms
+            )
+            self._groups = GroupManager(view.root, config, write_lock=None, now=now_ms)
             self._most = view.config.max_message_size
             delays = parse_delay_levels(view.config.message_delay_level)
             size = view.config.mapped_file_size_commit_log
@@ -100,6 +108,7 @@ class RowReader:
         self._ids = unique_ids_of(config.born_host)
         host = pack_host(config.born_host)
         self._origin = Origin(now_ms(), host, host)
+        self._write_queues: dict[str, int] = {}
         self._turns: dict[str, Iterator[int]] = {}
         self._row = 0
 
@@ -142,10 +151,7 @@ class RowReader:
         return Outgoing(message, queue_id, len(body) + len(inner.properties))
 
     def _queue(self, topic: str, row: Mapping[str, Any]) -> int:
-        found = self._topics.get(topic)
-        queues = _NEW_TOPIC_QUEUES if found is None else found.write_queue_nums
-        if (found is not None and not found.perm & PERM_WRITE) or queues < 1:
-            raise ValueError(f"topic {topic} takes no messages (its permission, or no write queue)")
+        queues = self._queues_of(topic)
         queue_id = row.get("queue_id")
         if queue_id is not None:
             if not 0 <= queue_id < queues:
@@ -160,6 +166,21 @@ class RowReader:
         if turn is None:
             turn = self._turns[topic] = count(self._partition)
         return next(turn) % queues
+
+    def _queues_of(self, topic: str) -> int:
+        """The write queues of a topic, also of one that the first message will make."""
+        known = self._write_queues.get(topic)
+        if known is not None:
+            return known
+        found = self._topics.for_sending(
+            topic, _OPTIONS.default_topic, _OPTIONS.default_topic_queue_nums
+        )
+        if topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+            self._groups.for_use(group_of_retry(topic))
+        if found.write_queue_nums < 1:
+            raise ValueError(f"topic {topic} takes no messages: it has no write queue")
+        self._write_queues[topic] = found.write_queue_nums
+        return found.write_queue_nums
 
 
 def _separate(keys: Sequence[str | None]) -> list[str]:

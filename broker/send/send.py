@@ -23,7 +23,7 @@ from broker.tables.shared_table import READ_ONLY
 from broker.validation import WRONG_TYPES, check_body_size, check_types
 from storage.append.lmq import SEPARATOR as LMQ_SEPARATOR, LmqPut
 from storage.append.send_template import SendTemplate
-from storage.configs.topics import PERM_WRITE, TopicConfig
+from storage.configs.topics import TopicConfig
 from storage.errors import InvalidMessageError
 from storage.format.encode import MessageInner, prepare
 from storage.format.host import pack_host
@@ -60,7 +60,7 @@ DLQ_NUMS_PER_GROUP: Final = 1
 """Queues of a group's dead letters (AbstractSendMessageProcessor)."""
 
 _MULTI_TAG: Final = "MULTI_TAG"
-_BATCH_ITEM_HEAD: Final = 22
+BATCH_ITEM_HEAD: Final = 22
 """Bytes that a batch's encoding adds to each item (MessageDecoder.encodeMessage)."""
 
 _new_tuple: Final = tuple.__new__  # does the same as a NamedTuple's own, in half the time
@@ -101,7 +101,6 @@ class Sender:
     ) -> None:
         self._multi_dispatch = multi_dispatch
         self._broker_name = config.broker_name
-        self._writeable = bool(config.broker_permission & PERM_WRITE)
         self._topics = topics
         self._groups = groups
         self._builder = builder
@@ -227,7 +226,7 @@ class Sender:
         if unique_ids is None:
             unique_ids = self._unique_ids.take(len(messages), self._now()).texts()
         inners, msg_ids = self._builder.build_items(messages, queue_id, unique_ids, origin)
-        size = sum([_BATCH_ITEM_HEAD + len(item.body) + len(item.properties) for item in inners])
+        size = sum([BATCH_ITEM_HEAD + len(item.body) + len(item.properties) for item in inners])
         if size > self._max_message_size:
             raise MessageIllegalError(
                 f"the batch has {size} bytes, allowed are {self._max_message_size}; split it"
@@ -238,13 +237,9 @@ class Sender:
         """Find or create the topic; raises what ``TopicManager.for_sending`` raises."""
         if self._put is None:
             raise NoPermissionError(READ_ONLY)
-        found = self._topics.for_sending(
+        return self._topics.for_sending(
             topic, options.default_topic, options.default_topic_queue_nums
         )
-        # Java too requires both only here: its name server hides other topics' queues.
-        if found.order and not self._writeable:
-            raise NoPermissionError(f"broker {self._broker_name} may not be written")
-        return found
 
     def _is_dead(self, topic: str, options: SendOptions) -> bool:
         """Return whether a retry has had its last attempt (SendMessageProcessor.handleRetryAndDLQ).

@@ -116,7 +116,8 @@ class TopicManager:
     def for_sending(self, topic: str, default_topic: str, default_queue_nums: int) -> TopicConfig:
         """Find the topic of a send, creating it where that is allowed (msgCheck).
 
-        Raises InvalidNameError, NoPermissionError and TopicNotExistError.
+        Raises InvalidNameError, NoPermissionError and TopicNotExistError. On a store that is open
+        for reading only, an unknown topic has the settings it would be created with.
         """
         found = self._table.recent(topic)
         if found is None or topic in NOT_ALLOWED_SEND_TOPICS:
@@ -127,6 +128,9 @@ class TopicManager:
             raise NoPermissionError(
                 f"topic {topic} may not be written: its perm is {found.perm}, write is {PERM_WRITE}"
             )
+        # Java too requires both only here: its name server hides other topics' queues.
+        if found.order and not self.config.broker_permission & PERM_WRITE:
+            raise NoPermissionError(f"broker {self.config.broker_name} may not be written")
         return found
 
     def for_own_use(self, topic: str, queue_nums: int) -> TopicConfig:
@@ -263,7 +267,7 @@ class TopicManager:
             created = TopicConfig(topic, 1, 1)
         if created is None:
             raise TopicNotExistError(f"topic {topic} does not exist; create it before sending")
-        return self._table.create(topic, created)
+        return self._table.create(topic, created) if self._table.writable else created
 
     def _like_default(
         self, topic: str, default_topic: str, default_queue_nums: int

@@ -130,3 +130,12 @@ def test_commits_that_are_killed_lose_and_double_nothing(kills):
         found = one.result()
     assert found["failures"] == []
     assert found["begun"] > 0, found  # some were killed in the middle
+
+
+@pytest.mark.parametrize("size", [1, 1000, 30_000])
+def test_many_rows_are_stored_where_a_batch_may_have_few_bytes(tmp_path, size):
+    root = tmp_path / "store"
+    create_store(root, SMALL_STORE.with_(max_message_size=64 << 10))
+    bodies = [f"{'x' * size}-{number}" for number in range(2500 if size == 1 else 200)]
+    assert commit(root, "w", 0, [staged(root, *bodies)]) == len(bodies)
+    assert Counter(stored_bodies(root)) == Counter(bodies)

@@ -13,6 +13,7 @@ from analytics.sink.options import SinkOptions, read_sink_options
 from analytics.sink.rows import RowReader, check_columns
 from analytics.sink.staging import stage
 from analytics.sink.writer import check_writable
+from broker.config import BrokerConfig
 from broker.embedded.broker import EmbeddedBroker
 from broker.new_store import create_store
 from storage.config import SMALL_STORE
@@ -105,7 +106,10 @@ def test_rows_go_to_their_queue_to_that_of_their_ordering_key_or_round(root):
         ({"body": ["x", "y"], "queue_id": [2, -1]}, "row 1 .*: topic T has no queue -1"),
         ({"body": ["x", "y"], "topic": [None, ""]}, "row 1 .*: its topic is empty; only null"),
         ({"body": ["x", "y"], "topic": ["T", "a b"]}, "row 1 .* characters other than"),
-        ({"body": ["x", "y"], "topic": ["T", "R"]}, "row 1 .*: topic R takes no messages"),
+        (
+            {"body": ["x", "y"], "topic": ["T", "R"]},
+            "row 1 .*: topic R may not be written: its perm is 4",
+        ),
         (
             {"body": ["x", "y"], "topic": ["T", "SCHEDULE_TOPIC_XXXX"]},
             "row 1 .* is filled by the broker",
@@ -201,3 +205,41 @@ def test_a_store_that_cannot_be_written_is_refused_when_the_query_starts(root, t
         check_writable(options(tmp_path / "nothing"), schema, overwrite=False)
     with java_lock(root), pytest.raises(StoreError, match="in use by a Java broker"):
         check_writable(options(root), schema, overwrite=False)
+
+
+def store_with(path: Path, config: BrokerConfig, *topics: TopicConfig) -> Path:
+    create_store(path, SMALL_STORE, config)
+    with EmbeddedBroker.open(path) as broker:
+        for topic in topics:
+            broker.update_topic(topic)
+    return path
+
+
+def test_a_topic_that_the_broker_would_not_make_is_refused_before_anything_is_stored(tmp_path):
+    root = store_with(tmp_path / "s", BrokerConfig(auto_create_topic_enable=False))
+    with pytest.raises(SinkRowError, match="row 1 .*: topic new does not exist; create it"):
+        read(root, None, body=["x", "y"], topic=["%RETRY%g", "new"])
+    assert [one.queue_id for one in read(root, None, body=["x"] * 3, topic=["%RETRY%g"] * 3)] == [
+        0,
+        0,
+        0,
+    ], "a topic of retries is made with one queue"
+
+
+def test_a_topic_of_retries_of_a_group_that_the_broker_would_not_make_is_refused(tmp_path):
+    root = store_with(tmp_path / "s", BrokerConfig(auto_create_subscription_group=False))
+    with pytest.raises(SinkRowError, match="group g does not exist; create it first"):
+        read(root, None, body=["x"], topic=["%RETRY%g"])
+
+
+def test_an_ordered_topic_of_a_broker_that_may_not_be_written_is_refused(tmp_path):
+    ordered = TopicConfig("O", 3, 3)._replace(order=True)
+    root = store_with(tmp_path / "s", BrokerConfig(broker_permission=4), ordered)
+    with pytest.raises(SinkRowError, match="broker broker-a may not be written"):
+        read(root, "O", body=["x"])
+
+
+def test_reading_rows_of_a_new_topic_makes_no_topic(root):
+    before = (root / "config" / "topics.json").read_bytes()
+    assert {one.queue_id for one in read(root, "new", body=["x"] * 8)} == {0, 1, 2, 3}
+    assert (root / "config" / "topics.json").read_bytes() == before
