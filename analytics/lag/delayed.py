@@ -49,6 +49,11 @@ class Level(NamedTuple):
         """The next offset to deliver, within the queue's bounds, as RocketMQ corrects it."""
         return min(max(self.saved_offset or 0, self.min_offset), self.max_offset)
 
+    @property
+    def is_ahead(self) -> bool:
+        """Whether its saved offset lies beyond its end: what waits there is unknown."""
+        return self.saved_offset is not None and self.saved_offset > self.max_offset
+
 
 def levels(view: StoreView) -> list[Level]:
     """All levels that have or had messages."""
@@ -63,9 +68,15 @@ def levels(view: StoreView) -> list[Level]:
     return found
 
 
-def waiting_by_topic(view: StoreView) -> Counter[str]:
-    """How many messages wait for each topic. Reads each of them: 10 us a message."""
-    return Counter(one.topic for level in levels(view) for one in waiting(view, level))
+def waiting_counts(view: StoreView) -> dict[int, Counter[str] | None]:
+    """How many messages wait in each level for each topic; None in a level that is ahead.
+
+    Reads each of them: 10 us a message.
+    """
+    return {
+        level.level: None if level.is_ahead else Counter(one.topic for one in waiting(view, level))
+        for level in levels(view)
+    }
 
 
 def waiting(view: StoreView, level: Level) -> Iterator[DelayedMessages]:

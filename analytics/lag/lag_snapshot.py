@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from storage import native
@@ -14,7 +15,7 @@ from storage.format.message import dlq_topic, retry_topic
 from storage.read.log_cut import LogCut
 from storage.retention import LogFilesDue, RetentionRules, log_files, rules_of
 
-from .delayed import waiting_by_topic
+from .delayed import waiting_counts
 from .health import PATIENCE_MS, Health, judge
 from .queue_lag import Columns, QueueColumns
 from .queue_position import QueuePosition, unread_bytes
@@ -65,6 +66,8 @@ class LagSnapshot(NamedTuple):
     group_lags: Sequence[GroupLag]
     doubt: str | None = None
     """Why progress may not be the groups' last; None without a reason."""
+    delayed: Mapping[int, int | None] | None = None
+    """Messages that wait by delay level; None where that is unknown."""
 
 
 class QueueNow(NamedTuple):
@@ -161,7 +164,7 @@ def look_at(
             now = together[topic, ids] = _together(ids, queues[topic])
         rows = stand.in_queues(now, offsets, changes) if ids else []
         group_lags.append(GroupLag(group, topic, rows, *depths.of(group), members))
-    return LagSnapshot(as_of, group_lags, view.progress_doubt())
+    return LagSnapshot(as_of, group_lags, view.progress_doubt(), depths.delayed)
 
 
 def _together(ids: tuple[int, ...], of_topic: Mapping[int, QueueNow]) -> QueuesNow:
@@ -437,11 +440,15 @@ class Depths:
         self._queues: dict[str, list[int]] = defaultdict(list)
         for topic, queue_id in view.queues():
             self._queues[topic].append(queue_id)
-        self._waiting: Counter[str] | None
-        try:
-            self._waiting = waiting_by_topic(view)
-        except CorruptFileError:
-            self._waiting = None
+        self.delayed: dict[int, int | None] | None = None
+        """Messages that wait by delay level; None where that is unknown."""
+        self._waiting: Counter[str] | None = None
+        with suppress(CorruptFileError):
+            counts = waiting_counts(view)
+            self.delayed = {
+                level: None if count is None else count.total() for level, count in counts.items()
+            }
+            self._waiting = sum((count or Counter() for count in counts.values()), Counter())
         self._known: dict[str, tuple[int | None, int]] = {}
 
     def of(self, group: str) -> tuple[int | None, int]:

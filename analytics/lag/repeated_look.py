@@ -126,7 +126,7 @@ class RepeatedLook:
             counts[number] = pairs[number].counts(self._depths[keys[number][0]])
         found = [one for one in counts if one is not None]
         lags = CountedLags(self._keys, found, self._rates(moment), self._made)
-        return LagSnapshot(as_of, lags, self._view.progress_doubt())
+        return LagSnapshot(as_of, lags, self._view.progress_doubt(), depths.delayed)
 
     def _moment(self, chosen: Readers, as_of: int) -> LookMoment:
         view = self._view

@@ -64,7 +64,7 @@ class Report:
     ages: Collection[Row]
     """group, topic, from_age_ms, to_age_ms (null: any older), messages, bytes; by whole minutes"""
     agenda: Sequence[Row]
-    """broker, level, messages: delayed messages that wait"""
+    """broker, level, messages: delayed messages that wait; null: unknown"""
     orphans: Sequence[Row]
     """broker, group, topic: progress in topics that do not exist"""
     warnings: Sequence[str]

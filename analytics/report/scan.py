@@ -4,7 +4,7 @@ counted."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -28,7 +28,6 @@ from .copies import log_marks
 if TYPE_CHECKING:
     from .stores import StoreRef
 
-SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
 EACH_TIME_UP_TO: Final = 200_000
 """Messages up to which each one's time is read: it takes some 10 ms, and does not rely on
 clocks."""
@@ -46,7 +45,8 @@ class ScannedDelays(NamedTuple):
     """Delayed messages of one level that have not been delivered."""
 
     level: int
-    messages: int
+    messages: int | None
+    """None: unknown, as the level's saved offset lies beyond its end."""
 
 
 class Orphan(NamedTuple):
@@ -122,7 +122,7 @@ def scan(ref: StoreRef, as_of: int, choice: Choice) -> StoreScan:
         minutes, unreadable = _minutes(view, queues)
         damaged = tuple(_damaged(view, snapshot))
         warnings = [*_unread_parts(view), *_doubts(snapshot), *damaged, *_odd(snapshot)]
-        agenda = tuple(_agenda(view, warnings))
+        agenda = tuple(_agenda(view, snapshot, warnings))
         log = view.log_min_offset(), view.log_max_offset()
         marks = frozenset(log_marks(view, *log))
     backlog = sum(queue.end - queue.cuts[0] for queue in queues)
@@ -206,18 +206,23 @@ def _minutes(view: StoreView, queues: Sequence[ScannedQueue]) -> tuple[tuple[int
     return (first // MINUTE_MS, last // MINUTE_MS), exact
 
 
-def _agenda(view: StoreView, warnings: list[str]) -> Iterator[ScannedDelays]:
-    try:
-        delivered: Mapping[int, int] = load_delay_offsets(view.root)
-    except StoreError as error:
-        warnings.append(f"what is delayed is not known: {error}")
+def _agenda(view: StoreView, snapshot: LagSnapshot, warnings: list[str]) -> Iterator[ScannedDelays]:
+    if snapshot.delayed is None:
+        try:
+            load_delay_offsets(view.root)
+            reason = "its file could not be read"
+        except StoreError as error:
+            reason = str(error)
+        warnings.append(f"what is delayed is not known: {reason}")
         return
-    for topic, queue_id in view.queues():
-        if topic == SCHEDULE_TOPIC:
-            low, high = view.queue_bounds(topic, queue_id)
-            waiting = high - max(low, delivered.get(queue_id + 1, 0))
-            if waiting > 0:
-                yield ScannedDelays(queue_id + 1, waiting)
+    for level, messages in sorted(snapshot.delayed.items()):
+        if messages is None:
+            warnings.append(
+                f"how many messages wait in delay level {level} is unknown: its saved offset lies "
+                f"beyond its end; see 'rmqctl retry agenda'"
+            )
+        if messages != 0:
+            yield ScannedDelays(level, messages)
 
 
 def _unread_parts(view: StoreView) -> list[str]:

@@ -3,17 +3,16 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from analytics.lag.delayed import levels, waiting
 from broker.transaction.ops import HALF_QUEUE, EndedTransactions, TransactionOffsets
 from rmqctl.admin.services import service
-from storage.configs.delay_offsets import load_delay_offsets
 from storage.coordination.leadership import (
     BROKER_SERVICES,
     STORE_SERVICES,
     TRANSACTION_CHECKS,
 )
 from storage.coordination.lock_owners import find_holders
-from storage.format.delay import parse_delay_levels
-from storage.format.message import SCHEDULE_TOPIC, TRANS_HALF_TOPIC
+from storage.format.message import TRANS_HALF_TOPIC
 from storage.layout import was_created_here
 
 from .status_rows import BrokerStatus
@@ -60,26 +59,18 @@ def _clients(broker: "EmbeddedBroker") -> Iterator[dict[str, Any]]:
 
 
 def _delay_levels(broker: "EmbeddedBroker") -> Iterator[dict[str, Any]]:
-    view = broker.view
-    delivered = load_delay_offsets(view.root)
-    delays = parse_delay_levels(view.config.message_delay_level)
-    used = {queue_id + 1 for topic, queue_id in view.queues() if topic == SCHEDULE_TOPIC}
-    for level in sorted({*range(1, len(delays) + 1), *used}):
-        # A level that the settings no longer have is shown too: nothing delivers its messages.
-        delay_ms = delays[level - 1] if level <= len(delays) else None
-        low, high = view.queue_bounds(SCHEDULE_TOPIC, level - 1)
-        if low == high:
+    for level in levels(broker.view):
+        if level.min_offset == level.max_offset:
             continue
-        offset = min(max(delivered.get(level, 0), low), high)
-        # The unit of a delayed message has its delivery time in place of the hash of its tag.
-        unit = view.unit(SCHEDULE_TOPIC, level - 1, offset) if offset < high else None
+        dues = [one.due_timestamp for one in waiting(broker.view, level)]
+        # A level that the settings no longer have is shown too: nothing delivers its messages.
         yield {
-            "level": level,
-            "delay_ms": delay_ms,
-            "offset": offset,
-            "max_offset": high,
-            "waiting": high - offset,
-            "due_timestamp": None if unit is None else unit[2],
+            "level": level.level,
+            "delay_ms": level.delay_ms,
+            "offset": level.begin,
+            "max_offset": level.max_offset,
+            "waiting": None if level.is_ahead else len(dues),
+            "due_timestamp": dues[0] if dues else None,
         }
 
 

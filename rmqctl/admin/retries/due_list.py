@@ -123,7 +123,7 @@ def group_of(topic: str) -> str | None:
 
 
 def _state(level: Level, first_due: int | None, now_ms: int, *, running: bool) -> str:
-    if level.saved_offset is not None and level.saved_offset > level.max_offset:
+    if level.is_ahead:
         return AHEAD
     if level.delay_ms is None:
         return STRANDED if first_due is not None else "OK"

@@ -141,7 +141,7 @@ class LagReport(NamedTuple):
     minutes: Annotated[list[Any], "group, topic, minute_timestamp, messages, bytes"]
     hours: Annotated[list[Any], "group, topic, hour_timestamp, messages, bytes"]
     ages: Annotated[list[Any], "group, topic, from_age_ms, to_age_ms, messages, bytes"]
-    agenda: Annotated[list[Any], "broker, level, messages: delayed messages that wait"]
+    agenda: Annotated[list[Any], "broker, level, messages: delayed ones that wait; null: unknown"]
     orphans: Annotated[list[Any], "broker, group, topic: progress in topics that do not exist"]
     warnings: Annotated[list[str], "everything that is unknown, left out or unusual"]
     elapsed_ms: Annotated[int, "duration of the report"]

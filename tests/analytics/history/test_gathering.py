@@ -32,6 +32,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::storage.errors.IncompleteStoreW
 BROKERS = 20
 MESSAGES = 120
 SECOND = 1000
+DELAYED = {"REAL_TOPIC": "T", "REAL_QID": "0"}
 NOW = START_MS + 2 * MESSAGES * SECOND
 CONFIG = TINY.with_(mapped_file_size_commit_log=1 << 14)
 
@@ -49,6 +50,7 @@ def made(folder: Path, number: int) -> StoreRef:
             chance.randrange(3),
             b"x" * chance.randrange(40),
             tags=chance.choice((None, "a", "b", "caf\u00e9")),
+            properties=DELAYED if topic == "SCHEDULE_TOPIC_XXXX" else None,
             step_ms=-90_000 if back else step_ms,
         )
     root = folder / f"broker-{number:02}" / "store"

@@ -1,0 +1,80 @@
+"""The agenda of a report: what is delivered later, as ``retry agenda`` and ``broker status`` have
+it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analytics.engines.local import LocalEngine
+from analytics.history.gathering import find_kept, gathered_report
+from analytics.history.keeping import keep
+from analytics.lag.selection import Choice
+from analytics.report.lag_report import MadeReport, lag_report
+from analytics.report.stores import StoreRef
+from broker.embedded.broker import EmbeddedBroker
+from broker.new_store import create_store
+from storage.clock import now_ms
+from storage.config import SMALL_STORE
+from storage.configs.delay_offsets import save_delay_offsets
+from storage.configs.topics import TopicConfig
+from storage.format.message import Message
+from tests.support.cli import run
+from tests.support.dead_letters import give_back
+
+LEVEL = 10
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Five retries wait in a level."""
+    root = tmp_path / "store"
+    create_store(root, SMALL_STORE)
+    with EmbeddedBroker.open(root) as broker:
+        broker.update_topic(TopicConfig("t", 1, 1))
+        for number in range(5):
+            sent = broker.send(Message("t", b"%d" % number), 0)
+            (message,) = broker.query_unique("t", sent.msg_id)
+            give_back(broker, "g", message, level=LEVEL)
+    return root
+
+
+def made(root: Path) -> MadeReport:
+    return lag_report(LocalEngine(), [StoreRef("b", str(root))], now_ms(), Choice())
+
+
+def status(root: Path) -> list[Any]:
+    done = run("broker", "status", "-S", root, "-o", "json")
+    found: list[Any] = done.json()["delay_levels"]
+    return [(level["level"], level["waiting"], level["due_timestamp"]) for level in found]
+
+
+def test_the_agenda_has_what_waits(root: Path) -> None:
+    assert made(root).report.agenda == [{"broker": "b", "level": LEVEL, "messages": 5}]
+    ((level, waiting, due),) = status(root)
+    assert (level, waiting) == (LEVEL, 5)
+    assert due > now_ms()
+
+
+def test_the_agenda_has_no_message_that_was_sent_before_its_time(root: Path) -> None:
+    assert run("retry", "now", "g", "--all", "--yes", "-S", root).code == 0
+    assert run("retry", "agenda", "-S", root, "-o", "json").json() == []
+    assert made(root).report.agenda == []
+    assert status(root) == [(LEVEL, 0, None)]
+
+
+def test_what_waits_in_a_level_that_is_ahead_is_unknown_also_where_it_was_kept(
+    root: Path, tmp_path: Path
+) -> None:
+    save_delay_offsets(root, {LEVEL: 99})
+    direct = made(root)
+    unknown = [{"broker": "b", "level": LEVEL, "messages": None}]
+    sentence = f"how many messages wait in delay level {LEVEL} is unknown"
+    assert direct.report.agenda == unknown
+    assert any(sentence in one for one in direct.report.warnings)
+    assert status(root) == [(LEVEL, None, None)]
+    keep(direct.shares, now_ms(), tmp_path / "kept", [], None)
+    gathered = gathered_report(LocalEngine(), find_kept([str(tmp_path / "kept")], None), Choice())
+    assert gathered.report.agenda == unknown
