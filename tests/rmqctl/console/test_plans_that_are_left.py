@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from broker.embedded.broker import EmbeddedBroker
-from rmqctl.console.looks.look import Place, Source
+from rmqctl.console.looks.look import Place, Progress, Source
 from rmqctl.console.plans import planning, stores
 from rmqctl.console.plans.dead_letters import Letters, Redrive, acknowledge
 from rmqctl.console.plans.wish import Stopped
@@ -61,7 +61,7 @@ def planned(root, wish, advance):
 
 @pytest.mark.parametrize("wish", OF_LETTERS.values(), ids=OF_LETTERS)
 def test_a_plan_of_letters_says_how_many_it_has_looked_at(buried, wish):
-    told = []
+    told: list[Progress] = []
     plan = planned(buried, wish(), told.append)
     assert len(plan.change.plan) == LETTERS
     assert told[0] == (0, LETTERS, "messages", 0)
@@ -71,10 +71,10 @@ def test_a_plan_of_letters_says_how_many_it_has_looked_at(buried, wish):
 
 @pytest.mark.parametrize("wish", OF_LETTERS.values(), ids=OF_LETTERS)
 def test_it_ends_where_it_is_not_wanted_any_more(buried, wish):
-    whole = []
+    whole: list[Progress] = []
     planned(buried, wish(), whole.append)
     for last in range(1, len(whole)):
-        told = []
+        told: list[Progress] = []
 
         def advance(progress, told=told, last=last):
             told.append(progress)
