@@ -33,6 +33,7 @@ from .tables import (
     kept_at,
     schema,
     whole_table,
+    with_added,
 )
 
 ROWS: Final = 1 << 17
@@ -255,7 +256,7 @@ def _tables(one: Join, source: Path, owners: Mapping[Kept, Path]) -> Iterator[An
     with source.open("rb") as file:
         opened = opened_parquet(file, source)
         for number in range(opened.num_row_groups):
-            table = opened.read_row_group(number)
+            table = with_added(pyarrow, one.table, opened.read_row_group(number))
             for kept in runs_of(table, one.folder):
                 if owners[kept] != source:
                     table = table.filter(_is_other(table, kept))

@@ -20,9 +20,9 @@ from analytics.lag.totals import QueueLag
 from analytics.report.amounts import Amounts, Row, added_up
 from analytics.report.copies import without_copies
 from analytics.report.lag_report import MadeReport, UnreadableStore
-from analytics.report.partial import PartialReport, Place, Tags
+from analytics.report.partial import PartialReport, Place, Tags, about_orphans
 from analytics.report.report import make_report
-from analytics.report.scan import Orphan, ScannedDelays
+from analytics.report.scan import Orphan, ScannedDelays, StoreWarning
 from analytics.report.stores import StoreRef
 
 from .logs import DAY_MS, looked_at, newest_of_logs, same_names
@@ -108,7 +108,8 @@ def gathered_report(
         *same_names(found),
         *old_ones(found, moment),
     ]
-    return MadeReport(make_report(shares, moment, warnings), failed, shares)
+    is_damaged = any(share.is_damaged for share in shares)
+    return MadeReport(make_report(shares, moment, warnings), failed, shares, is_damaged)
 
 
 def old_ones(found: Sequence[Kept], moment: int) -> list[str]:
@@ -158,7 +159,11 @@ def read_share(kept: Kept, *, only_figures: bool = False) -> PartialReport:
         dict(tags),
         [ScannedDelays(row["level"], row["messages"]) for row in rows_of(kept, "agenda")],
         [Orphan(row["group"], row["topic"]) for row in rows_of(kept, "orphans")],
-        [row["warning"] for row in rows_of(kept, "warnings")],
+        [
+            StoreWarning(row["warning"], row["group"], row["topic"])
+            for row in rows_of(kept, "warnings")
+        ],
+        store["is_damaged"],
     )
 
 
@@ -196,4 +201,27 @@ def _minutes(kept: Kept) -> Iterator[tuple[Place, Amounts]]:
 
 def _chosen(share: PartialReport, choice: Choice) -> PartialReport:
     group_lags = [one for one in share.group_lags if choice.takes(one.group, one.topic)]
-    return share._replace(group_lags=group_lags)
+    orphans = [one for one in share.orphans if choice.names(one.group, one.topic)]
+    topics = {one.topic for one in group_lags}
+    gone = about_orphans(orphans)
+    warnings = []
+    is_damaged = any(
+        queue.unread.first_unread is not None and queue.lag_bytes is None
+        for one in group_lags
+        for queue in one.queues
+    )
+    for one in share.warnings:
+        _, group, topic = one
+        if topic is None or (group is not None and choice.takes(group, topic)):
+            warnings.append(one)
+        elif group is None and topic in gone:
+            warnings.append(one._replace(text=f"{share.ref.broker}: {gone[topic]}"))
+        elif group is None and topic in topics:
+            warnings.append(one)
+            is_damaged = True  # a queue of the topic
+    return share._replace(
+        group_lags=group_lags,
+        orphans=orphans,
+        warnings=warnings,
+        is_damaged=share.is_damaged and is_damaged,
+    )

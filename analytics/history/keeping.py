@@ -85,10 +85,14 @@ def can_be_kept(as_of: int) -> bool:
 
 def _rows(share: PartialReport, report: Report, name: str) -> Iterable[Row]:
     if name == "warnings":
-        return [{"warning": warning} for warning in share.warnings]
+        return [
+            {"warning": text, "group": group, "topic": topic}
+            for text, group, topic in share.warnings
+        ]
     rows: Iterable[Row] = getattr(report, name)
     if name == "stores":
-        return [{**row, "marks": sorted(share.marks)} for row in rows]
+        known = {"marks": sorted(share.marks), "is_damaged": share.is_damaged}
+        return [{**row, **known} for row in rows]
     if name == "queues":
         lags = [queue for group_lag in share.group_lags for queue in group_lag.queues]
         return [

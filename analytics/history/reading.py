@@ -27,6 +27,7 @@ from .tables import (
     schema,
     stored_columns,
     whole_table,
+    with_added,
 )
 
 if TYPE_CHECKING:
@@ -122,7 +123,8 @@ def of_runs(table: Any, runs: Iterable[Kept]) -> Any:
 def read_part(path: Path, name: str) -> Any:
     """The ``stored_columns`` of a run's own file. Raises as :func:`table_of`."""
     with path.open("rb") as file:
-        return opened_parquet(file, path).read(stored_columns(name))
+        table = opened_parquet(file, path).read(stored_columns(name))
+        return with_added(arrow(), name, table).select(stored_columns(name))
 
 
 def opened_parquet(file: IO[bytes], path: Path) -> Any:
@@ -219,7 +221,7 @@ def _read_run(path: Path, kept: Kept, name: str) -> Any:
         if not wanted:
             return None
         columns = list(dict.fromkeys([*_OF_RUN, *stored_columns(name)]))
-        table = opened.read_row_groups(wanted, columns)
+        table = with_added(arrow(), name, opened.read_row_groups(wanted, columns))
     is_its = compute.and_(
         compute.equal(table.column("as_of"), kept.as_of),
         compute.and_(

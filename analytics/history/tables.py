@@ -42,7 +42,7 @@ _FIGURES: Final = (
     "status",
 )
 TABLES: Final[Mapping[str, tuple[str, ...]]] = {
-    "stores": ("path", "log_min_offset", "log_max_offset", "marks"),
+    "stores": ("path", "log_min_offset", "log_max_offset", "marks", "is_damaged"),
     "groups": (
         *_PLACE,
         "queues",
@@ -61,11 +61,14 @@ TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "ages": (*_PLACE, "from_age_ms", "to_age_ms", *_AMOUNTS),
     "agenda": ("level", "messages"),
     "orphans": _PLACE,
-    "warnings": ("warning",),
+    "warnings": ("warning", *_PLACE),
 }
 """The columns of each table, next to those of its run (see ``RUN``) and the times; names and units
 are those of the JSON. A row of ``groups`` is a group in a topic on one broker; rates of ``queues``
-are not rounded; copies of one log have ``marks`` in common."""
+are not rounded; copies of one log have ``marks`` in common. A warning without group and topic is
+about the whole store."""
+ADDED: Final = frozenset({("stores", "is_damaged"), ("warnings", "group"), ("warnings", "topic")})
+"""Columns that files of earlier versions lack: they are null there."""
 
 RUN: Final = ("as_of", "as_of_time", "date", "broker", "store_number")
 """The first columns of each table: the moment, its day in UTC, and which store it is."""
@@ -149,6 +152,7 @@ def schema(arrow: Any, name: str) -> Any:
     moment = arrow.timestamp("ms", tz="UTC")
     kinds = {name: arrow.string() for name in _TEXTS} | {name: arrow.float64() for name in _RATES}
     kinds |= {"as_of_time": moment, "date": arrow.date32(), "marks": arrow.list_(arrow.string())}
+    kinds["is_damaged"] = arrow.bool_()
     fields = [(column, kinds.get(column, arrow.int64())) for column in RUN]
     for column in TABLES[name]:
         fields.append((column, kinds.get(column, arrow.int64())))
@@ -160,6 +164,14 @@ def schema(arrow: Any, name: str) -> Any:
 def stored_columns(name: str) -> list[str]:
     """The columns from which the others of a table follow, and which files of version 1 have."""
     return ["as_of", *TABLES[name]]
+
+
+def with_added(arrow: Any, name: str, table: Any) -> Any:
+    """A table with the columns that its file lacks as it is of an earlier version."""
+    for field in schema(arrow, name):
+        if (name, field.name) in ADDED and field.name not in table.column_names:
+            table = table.append_column(field, arrow.nulls(table.num_rows, field.type))
+    return table
 
 
 def whole_table(arrow: Any, name: str, table: Any, kept: Kept) -> Any:

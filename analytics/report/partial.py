@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from .amounts import Amounts
+from .scan import StoreWarning
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,7 +46,9 @@ class PartialReport(NamedTuple):
     tags: Mapping[Place, Tags]
     agenda: Sequence[ScannedDelays]
     orphans: Sequence[Orphan]
-    warnings: Sequence[str]
+    warnings: Sequence[StoreWarning]
+    is_damaged: bool | None = False
+    """Some queues lack units: they were counted as far as they can be read; None: not known."""
 
 
 def share_of(scan: StoreScan, counted: Partials) -> PartialReport:
@@ -76,7 +79,8 @@ def share_of(scan: StoreScan, counted: Partials) -> PartialReport:
         {place: _by_text(amounts, counted.texts) for place, amounts in tags.items()},
         scan.agenda,
         scan.orphans,
-        [f"{scan.ref.broker}: {sentence}" for sentence in _warnings(scan, counted)],
+        [one._replace(text=f"{scan.ref.broker}: {one.text}") for one in _warnings(scan, counted)],
+        scan.is_damaged or len(counted.missing) > 0,
     )
 
 
@@ -155,23 +159,31 @@ def _by_text(amounts: Amounts, texts: Mapping[int, str | None]) -> Tags:
     return found
 
 
-def _warnings(scan: StoreScan, counted: Partials) -> Iterator[str]:
-    yield from scan.warnings
+def about_orphans(orphans: Sequence[Orphan]) -> dict[str, str]:
+    """A sentence for each topic that does not exist and in which groups have progress."""
     lost: dict[str, list[str]] = defaultdict(list)
-    for orphan in scan.orphans:
+    for orphan in orphans:
         lost[orphan.topic].append(orphan.group)
-    for topic, groups in lost.items():
-        who = "group" if len(groups) == 1 else "groups"
-        yield f"{who} {', '.join(groups)}: progress in {topic}, which does not exist"
+    return {
+        topic: f"{'group' if len(groups) == 1 else 'groups'} {', '.join(groups)}: progress in "
+        f"{topic}, which does not exist"
+        for topic, groups in lost.items()
+    }
+
+
+def _warnings(scan: StoreScan, counted: Partials) -> Iterator[StoreWarning]:
+    yield from scan.warnings
+    for topic, sentence in about_orphans(scan.orphans).items():
+        yield StoreWarning(sentence, None, topic)
     missing = int(counted.missing.messages.sum())
     if missing:
-        yield (
+        yield StoreWarning(
             "1 message has no unit in its queue: it is counted without bytes, time and tag"
             if missing == 1
             else f"{missing:,} messages have no unit in their queue: they are counted without "
             "bytes, time and tag"
         )
     if counted.disorder:
-        yield (
+        yield StoreWarning(
             "store times go back in the log, or some could not be read: every record was looked at"
         )

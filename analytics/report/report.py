@@ -84,7 +84,7 @@ def make_report(
     by_group = _by_group(shares)
     minutes = {place: _minutes(place, shares) for place in by_group}
     groups = [_group_row(place, group_lags, as_of) for place, group_lags in by_group.items()]
-    all_warnings = [*warnings, *(warning for share in shares for warning in share.warnings)]
+    all_warnings = [*warnings, *(one.text for share in shares for one in share.warnings)]
     return Report(
         as_of,
         [

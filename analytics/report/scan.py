@@ -26,6 +26,8 @@ from storage.readonly import StoreView
 from .copies import log_marks
 
 if TYPE_CHECKING:
+    from analytics.lag.totals import QueueLag
+
     from .stores import StoreRef
 
 EACH_TIME_UP_TO: Final = 200_000
@@ -54,6 +56,18 @@ class Orphan(NamedTuple):
 
     group: str
     topic: str
+
+
+class StoreWarning(NamedTuple):
+    """A sentence about a store, and the group and topic that it is about: None is any.
+
+    One that has a topic only is about groups whose progress is there without the topic (orphans),
+    or about a queue of it.
+    """
+
+    text: str
+    group: str | None = None
+    topic: str | None = None
 
 
 class ScannedQueue(NamedTuple):
@@ -86,7 +100,7 @@ class StoreScan:
     """Marks of the first records of log files: copies of one log have some in common."""
     agenda: tuple[ScannedDelays, ...] = ()
     orphans: tuple[Orphan, ...] = ()
-    warnings: tuple[str, ...] = field(default=())
+    warnings: tuple[StoreWarning, ...] = field(default=())
     is_damaged: bool = False
     """A queue seems to end before its real end."""
 
@@ -121,7 +135,11 @@ def scan(ref: StoreRef, as_of: int, choice: Choice) -> StoreScan:
         queues = tuple(_counted(snapshot))
         minutes, unreadable = _minutes(view, queues)
         damaged = tuple(_damaged(view, snapshot))
-        warnings = [*_unread_parts(view), *_doubts(snapshot), *damaged, *_odd(snapshot)]
+        warnings = [
+            *(StoreWarning(sentence) for sentence in (*_unread_parts(view), *_doubts(snapshot))),
+            *damaged,
+            *_odd(snapshot),
+        ]
         agenda = tuple(_agenda(view, snapshot, warnings))
         log = view.log_min_offset(), view.log_max_offset()
         marks = frozenset(log_marks(view, *log))
@@ -206,21 +224,24 @@ def _minutes(view: StoreView, queues: Sequence[ScannedQueue]) -> tuple[tuple[int
     return (first // MINUTE_MS, last // MINUTE_MS), exact
 
 
-def _agenda(view: StoreView, snapshot: LagSnapshot, warnings: list[str]) -> Iterator[ScannedDelays]:
+def _agenda(
+    view: StoreView, snapshot: LagSnapshot, warnings: list[StoreWarning]
+) -> Iterator[ScannedDelays]:
     if snapshot.delayed is None:
         try:
             load_delay_offsets(view.root)
             reason = "its file could not be read"
         except StoreError as error:
             reason = str(error)
-        warnings.append(f"what is delayed is not known: {reason}")
+        warnings.append(StoreWarning(f"what is delayed is not known: {reason}"))
         return
     for level, messages in sorted(snapshot.delayed.items()):
         if messages is None:
-            warnings.append(
+            sentence = (
                 f"how many messages wait in delay level {level} is unknown: its saved offset lies "
-                f"beyond its end; see 'rmqctl retry agenda'"
+                "beyond its end; see 'rmqctl retry agenda'"
             )
+            warnings.append(StoreWarning(sentence))
         if messages != 0:
             yield ScannedDelays(level, messages)
 
@@ -234,7 +255,7 @@ def _doubts(snapshot: LagSnapshot) -> Iterator[str]:
         yield snapshot.doubt
 
 
-def _damaged(view: StoreView, snapshot: LagSnapshot) -> Iterator[str]:
+def _damaged(view: StoreView, snapshot: LagSnapshot) -> Iterator[StoreWarning]:
     """Queues with progress past their end where there is data: a missing unit seems to end them."""
     passed = {
         (group_lag.topic, queue.queue_id, queue.unread.max_offset)
@@ -249,42 +270,48 @@ def _damaged(view: StoreView, snapshot: LagSnapshot) -> Iterator[str]:
             with (folder / file_name((end - end % per_file) * CQ_STORE_UNIT_SIZE)).open("rb") as at:
                 at.seek(end % per_file * CQ_STORE_UNIT_SIZE)
                 if any(at.read(CQ_STORE_UNIT_SIZE)):
-                    yield (
+                    sentence = (
                         f"queue {queue_id} of {topic} is damaged at offset {end}: what comes after "
                         "that is not counted; see 'rmqctl store fsck'"
                     )
+                    yield StoreWarning(sentence, None, topic)
         except FileNotFoundError:
             continue
 
 
-def _odd(snapshot: LagSnapshot) -> Iterator[str]:
+def _odd(snapshot: LagSnapshot) -> Iterator[StoreWarning]:
     for group, topic, queues, *_ in snapshot.group_lags:
-        ahead = [queue for queue in queues if queue.unread.ahead]
-        if ahead:
-            where = ", ".join(f"{one.queue_id} (by {one.unread.ahead})" for one in ahead)
-            yield f"group {group} is beyond the end of {topic} in queue {where}: left out of sums"
-        unknown = sum(queue.unread.committed_offset is None for queue in queues)
-        if unknown:
-            yield (
-                f"group {group} has no progress in {unknown} of {counted(len(queues), 'queue')} "
-                f"of {topic}: left out of sums"
-            )
-        lost = sum(queue.unread.lost or 0 for queue in queues)
-        if lost:
-            yield (
-                f"{counted(lost, 'message was', 'messages were')} deleted from {topic} before "
-                f"group {group} read there"
-            )
-        missing = [
-            queue
-            for queue in queues
-            if queue.unread.first_unread is not None and queue.oldest_unread_timestamp is None
-        ]
-        if missing:
-            yield (
-                f"the oldest unread message of group {group} in {topic} cannot be read in "
-                f"{counted(len(missing), 'queue')}: its age is not known"
-            )
+        for sentence in _oddities(group, topic, queues):
+            yield StoreWarning(sentence, group, topic)
+
+
+def _oddities(group: str, topic: str, queues: Sequence[QueueLag]) -> Iterator[str]:
+    ahead = [queue for queue in queues if queue.unread.ahead]
+    if ahead:
+        where = ", ".join(f"{one.queue_id} (by {one.unread.ahead})" for one in ahead)
+        yield f"group {group} is beyond the end of {topic} in queue {where}: left out of sums"
+    unknown = sum(queue.unread.committed_offset is None for queue in queues)
+    if unknown:
+        yield (
+            f"group {group} has no progress in {unknown} of {counted(len(queues), 'queue')} "
+            f"of {topic}: left out of sums"
+        )
+    lost = sum(queue.unread.lost or 0 for queue in queues)
+    if lost:
+        yield (
+            f"{counted(lost, 'message was', 'messages were')} deleted from {topic} before "
+            f"group {group} read there"
+        )
+    missing = [
+        queue
+        for queue in queues
+        if queue.unread.first_unread is not None and queue.oldest_unread_timestamp is None
+    ]
+    if missing:
+        yield (
+            f"the oldest unread message of group {group} in {topic} cannot be read in "
+            f"{counted(len(missing), 'queue')}: its age is not known"
+        )
 
 
 def plan(scans: Sequence[StoreScan], cores: int, *, exact: bool = False) -> list[CountTask]:

@@ -19,6 +19,7 @@ from analytics.lag.selection import Choice
 from analytics.lag.totals import QueueLag
 from analytics.report.amounts import Amounts
 from analytics.report.partial import PartialReport
+from analytics.report.scan import StoreWarning
 from analytics.report.stores import StoreRef
 
 DAY_MS = 86_400_000
@@ -57,7 +58,7 @@ def share(broker: str, lag: int | None, as_of: int, *, full: bool = True) -> Par
         {place: {"paid": (unread, 100 * unread)} for place in places} if some else {},
         [],
         [],
-        [f"{broker}: a warning"] if full else [],
+        [StoreWarning(f"{broker}: a warning")] if full else [],
     )
 
 

@@ -13,9 +13,10 @@ import pytest
 from analytics.engines.local import LocalEngine
 from analytics.engines.spark import SparkEngine
 from analytics.errors import KeptError
+from analytics.history.compaction import compacting, join, plan
 from analytics.history.gathering import find_kept, gathered_report
 from analytics.history.keeping import keep
-from analytics.history.tables import TABLES
+from analytics.history.tables import ADDED, TABLES
 from analytics.lag.selection import Choice
 from analytics.report import lag_report as reporting, scan
 from analytics.report.lag_report import MadeReport, lag_report
@@ -141,11 +142,23 @@ def test_many_stores_are_counted_in_rounds(
 @pytest.mark.slow
 def test_the_same_groups_and_topics_can_be_chosen(refs: list[StoreRef], tmp_path: Path) -> None:
     kept(refs, tmp_path)
-    for choice in (Choice(["shop"]), Choice(None, ["U"]), Choice(["<b>"], ["T"])):
-        some, other = report(refs, choice=choice).report, gathered(tmp_path, choice=choice).report
-        assert some.groups
-        for name in ("groups", "queues", "tags", "minutes", "hours", "ages"):
-            assert list(getattr(some, name)) == list(getattr(other, name)), name
+    choices = (
+        *(Choice(), Choice(["shop"]), Choice(None, ["U"]), Choice(["<b>"], ["T"])),
+        Choice(["late"], ["gone", "T"]),
+    )
+    for choice in choices:
+        direct, other = report(refs, choice=choice), gathered(tmp_path, choice=choice)
+        assert direct.report.groups
+        for name in ("groups", "queues", "tags", "minutes", "hours", "ages", "orphans"):
+            assert list(getattr(direct.report, name)) == list(getattr(other.report, name)), name
+        assert _of_groups(direct) == _of_groups(other)
+        assert direct.is_damaged
+        assert other.is_damaged
+
+
+def _of_groups(made: MadeReport) -> list[str]:
+    """The warnings that name groups; others are about all of a store that was read for them."""
+    return [one for one in made.report.warnings if "group" in one]
 
 
 @pytest.mark.slow
@@ -268,3 +281,52 @@ def test_spark_puts_the_same_together(
     engine = SparkEngine(session.context)
     found = gathered_report(engine, find_kept([str(tmp_path)], NOW), Choice(), NOW)
     assert text(found) == text(report(refs))
+
+
+@pytest.mark.slow
+def test_files_without_the_columns_of_now_are_read_and_joined(
+    refs: list[StoreRef], tmp_path: Path
+) -> None:
+    from pyarrow import parquet
+
+    whole = text(gathered(kept(refs[:6], tmp_path)))
+    for name in ("stores", "warnings"):
+        for path in (tmp_path / name).rglob("*.parquet"):
+            with path.open("rb") as file:
+                table = parquet.read_table(file)
+            added = [column for table_name, column in ADDED if table_name == name]
+            parquet.write_table(table.drop_columns(added), path)
+    for _ in ("small files", "joined ones"):
+        found = gathered(tmp_path)
+        assert text(found) == whole
+        assert not found.is_damaged
+        with compacting(str(tmp_path)):
+            for one in plan(str(tmp_path), NOW + 40 * 86_400_000):
+                join(one, print)
+
+
+def test_a_damaged_queue_counts_for_the_groups_that_read_it_only(tmp_path: Path) -> None:
+    store = HandMade(CONFIG.with_(mapped_file_size_consume_queue=140))
+    for number in range(60):
+        store.put("TU"[number % 2])
+    root = tmp_path / "b" / "store"
+    root.mkdir(parents=True)
+    store.write(root)
+    (root / "consumequeue" / "T" / "0" / f"{140:020}").unlink()
+    table = {topic_at_group("T", "late"): {"0": 3}, topic_at_group("U", "other"): {"0": 99}}
+    (root / "config").mkdir(exist_ok=True)
+    (root / "config" / "consumerOffset.json").write_text(json.dumps({"offsetTable": table}))
+    ref = StoreRef("b", str(root))
+    kept([ref], tmp_path / "kept")
+    for choice, damaged, warned in (
+        (Choice(), True, True),
+        (Choice(["late"]), True, False),
+        (Choice(["other"]), False, True),
+        (Choice(None, ["T"]), True, False),
+    ):
+        for found in (report([ref], choice=choice), gathered(tmp_path / "kept", choice=choice)):
+            assert found.is_damaged is damaged, choice
+            assert any("beyond the end of U" in one for one in found.report.warnings) is warned
+    words = ("lag", "report", "--engine", "local", "--from-partials", tmp_path / "kept", "-q")
+    assert run(*words, "-g", "late").code == 8
+    assert run(*words, "-g", "other").code == 0

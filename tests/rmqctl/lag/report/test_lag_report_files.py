@@ -114,6 +114,12 @@ def test_parquet_is_the_report_of_each_broker(stores: Path, tmp_path: Path) -> N
                 for name in [name for name in row if name.endswith("_time")]:
                     del row[name]  # tests/analytics/history/test_compaction.py has these
             assert [bool(row.pop("marks", True)) for row in found] == [True] * len(found)
+            if table == "stores":
+                assert [row.pop("is_damaged") for row in found] == [False]
+            if table == "warnings":  # about a group in a topic, or about the whole store
+                for row in found:
+                    group, topic = row.pop("group"), row.pop("topic")
+                    assert all(name is None or name in row["warning"] for name in (group, topic))
             assert comparable(found) == comparable(wanted), table
     assert {path.name for path in (tmp_path / "history").iterdir()} == set(TABLES)
 
