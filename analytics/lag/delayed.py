@@ -79,6 +79,26 @@ def waiting_counts(view: StoreView) -> dict[int, Counter[str] | None]:
     }
 
 
+def waiting_from_head(view: StoreView, level: Level) -> tuple[int, DelayedMessages | None]:
+    """How many messages of a level have not been delivered, and the first of them.
+
+    Reads the head of the level only; so those behind it that cannot be read or name no target are
+    counted, too.
+    """
+    from storage.configs.early_deliveries import EarlyDeliveries  # few stores have delayed messages
+
+    first = next(waiting(view, level), None)
+    if first is None:
+        return 0, None
+    at = first.message.queue_offset
+    ended = 0
+    for offset, place in EarlyDeliveries(view.root).of(level.queue_id):
+        if at < offset < level.max_offset:
+            unit = view.unit(SCHEDULE_TOPIC, level.queue_id, offset)
+            ended += unit is not None and unit[0] == place
+    return level.max_offset - at - ended, first
+
+
 def waiting(view: StoreView, level: Level) -> Iterator[DelayedMessages]:
     """The messages of a level that have not been delivered, in the order of delivery.
 

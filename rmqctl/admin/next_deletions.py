@@ -150,11 +150,14 @@ class ReadersProgress:
         in_doubt = self.doubt is not None and bool(ends) and not has_unread
         return has_unread, is_unknown or in_doubt
 
-    def unknown_note(self, unknown: str) -> str:
-        """What is said of groups of which it is unknown; "" without any, and without a doubt."""
+    def unknown_note(self, unknown: str, *, others_unread: bool) -> str:
+        """What is said of groups of which it is unknown; "" without any, and without a doubt.
+
+        ``others_unread``: groups are named that have not read all.
+        """
         if self.doubt is not None:
-            whose = f"unknown for {unknown}" if unknown else "unknown for all groups"
-            return f"{whose}: {self.doubt}"
+            rest = "other groups" if others_unread else "all groups"
+            return f"unknown for {unknown or rest}: {self.doubt}"
         if not unknown:
             return ""
         return f"unknown for {unknown}, without progress in some queue or beyond its end"

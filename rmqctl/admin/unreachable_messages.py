@@ -166,7 +166,7 @@ def retention_sentence(view: StoreView, config: StoreConfig, now_ms: int) -> str
     parts = []
     if found.unread:
         parts.append(f"not read to the end by {_named(found.unread)}, which would lose messages")
-    unknown = readers.unknown_note(_named(found.unknown))
+    unknown = readers.unknown_note(_named(found.unknown), others_unread=bool(found.unread))
     if unknown:
         parts.append(unknown)
     unread = "; ".join(parts) or "every group with progress has read them"
@@ -233,7 +233,8 @@ def _by(found: Unread) -> str:
     if found.groups:
         groups = [f"{group} ({count:,})" for group, count in found.groups.items()]
         parts.append(f"unread by {_named(groups)}")
-    unknown = found.readers.unknown_note(_named(found.unknown))
+    named = _named(found.unknown)
+    unknown = found.readers.unknown_note(named, others_unread=bool(found.groups))
     if unknown:
         parts.append(unknown)
     if parts:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from storage import native
@@ -167,10 +169,11 @@ def carries_key(message: MessageExt, topic: str, key: str) -> bool:
 
 
 def find_unique(view: StoreView, topic: str, msg_id: str) -> list[MessageExt]:
-    """All messages of a topic with a unique id (or key), oldest first: retries keep theirs.
+    """All messages of a topic with a unique id, oldest first: retries keep theirs.
 
     Those that can be read, by the index and the part of the log that goes into it next. There is
-    no limit as of a broker's answer.
+    no limit as of a broker's answer. Of those that have it as a key only, the newest ones are
+    given, as many as a broker's answer has.
     """
     most = view.config.max_msgs_num_batch
     found = view.query_message(topic, msg_id, most)
@@ -178,4 +181,10 @@ def find_unique(view: StoreView, topic: str, msg_id: str) -> list[MessageExt]:
     if len(found.index_offsets) >= most:  # there may be older ones
         looked = map(view.look_message_by_offset, view.key_offsets(topic, msg_id))
         messages = (message for message in looked if message is not None)
-    return [message for message in messages if carries_key(message, topic, msg_id)]
+    by_id: list[MessageExt] = []
+    by_key: deque[MessageExt] = deque(maxlen=most)
+    for message in messages:
+        if carries_key(message, topic, msg_id):
+            unique_id = message.get_property(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX)
+            (by_id if unique_id == msg_id else by_key).append(message)
+    return sorted([*by_id, *by_key], key=attrgetter("commitlog_offset")) if by_key else by_id

@@ -14,6 +14,7 @@ from storage.configs.journal import Journal
 from storage.errors import RocketMQError
 from storage.files.bounded import read_bounded
 from storage.format.cq_unit import CQ_STORE_UNIT, PRE_BLANK
+from storage.format.names import OURS
 from storage.format.record import CheckKind, check_record, decode_record
 from storage.format.tombstone import REPLACED_FLAG, is_replaced
 
@@ -59,12 +60,18 @@ def places_without_message(view: StoreView, topic: str, queue_id: int, start: in
 
 
 def was_repaired(root: Path) -> bool:
-    """Whether a store has tombstones, by its journal: only a repair makes some, and it is noted.
+    """Whether a store may have tombstones: only a repair makes some, and notes it in the journal.
 
-    True where the journal cannot be read.
+    True where the journal is gone or cannot be read. False without a folder ``rmqctl``: then no
+    process of ours has written here.
     """
     try:
-        for path in Journal(root).files():
+        if not (root / OURS).exists():
+            return False
+        files = Journal(root).files()
+        if not files:
+            return True
+        for path in files:
             status = path.stat()
             if _has_repair(path, status.st_size, status.st_mtime_ns):
                 return True
@@ -79,15 +86,16 @@ def _has_repair(path: Path, size: int, modified_ns: int) -> bool:
     return _REPAIR in read_bounded(path)
 
 
+def pre_blanks(units: Sequence[tuple[int, int, int]]) -> list[int]:
+    """The indexes of units that are pre-blanks."""
+    return [index for index, unit in enumerate(units) if unit == _FILLER]
+
+
 def without_message(view: StoreView, units: Sequence[tuple[int, int, int]]) -> list[int]:
     """The indexes of units that are pre-blanks or name tombstones.
 
-    Where the store was repaired, a microsecond a unit, and the page of each record.
+    A microsecond a unit, and the page of each record: most have no mark of a tombstone.
     """
-    if not was_repaired(view.root):
-        return (
-            [] if _FILLER not in units else [n for n, unit in enumerate(units) if unit == _FILLER]
-        )
     log, log_end = view.files.log, view.log_max_offset()
     found = []
     file_size = log.file_size

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from analytics.lag.delayed import levels, waiting
+from analytics.lag.delayed import levels, waiting_from_head
 from broker.transaction.ops import HALF_QUEUE, EndedTransactions, TransactionOffsets
 from rmqctl.admin.services import service
 from storage.coordination.leadership import (
@@ -62,15 +62,15 @@ def _delay_levels(broker: "EmbeddedBroker") -> Iterator[dict[str, Any]]:
     for level in levels(broker.view):
         if level.min_offset == level.max_offset:
             continue
-        dues = [one.due_timestamp for one in waiting(broker.view, level)]
+        waiting, first = waiting_from_head(broker.view, level)
         # A level that the settings no longer have is shown too: nothing delivers its messages.
         yield {
             "level": level.level,
             "delay_ms": level.delay_ms,
             "offset": level.begin,
             "max_offset": level.max_offset,
-            "waiting": None if level.is_ahead else len(dues),
-            "due_timestamp": dues[0] if dues else None,
+            "waiting": None if level.is_ahead else waiting,
+            "due_timestamp": None if first is None else first.due_timestamp,
         }
 
 

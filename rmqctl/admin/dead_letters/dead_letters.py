@@ -17,7 +17,7 @@ from storage.configs.dlq_acks import NOTHING_HANDLED, AckedOffsets, DlqAcksFile
 from storage.format.cq_unit import PRE_BLANK_SIZE
 from storage.format.errors import BodyError
 from storage.format.message import DLQ_GROUP_TOPIC_PREFIX, PROPERTY_ORIGIN_MESSAGE_ID, dlq_topic
-from storage.read.replaced import without_message
+from storage.read.replaced import pre_blanks, was_repaired, without_message
 
 from .rows import DeadLetterRow, DlqRow
 
@@ -38,9 +38,18 @@ class DeadLetters:
     """The dead letters of one group, as they are now."""
 
     def __init__(
-        self, view: "StoreView", broker: "Broker", group: str, *, named: bool = True
+        self,
+        view: "StoreView",
+        broker: "Broker",
+        group: str,
+        *,
+        named: bool = True,
+        is_repaired: bool | None = None,
     ) -> None:
-        """NotFound for an unknown group, if the user ``named`` it."""
+        """NotFound for an unknown group, if the user ``named`` it.
+
+        ``is_repaired``: whether a repair may have emptied places; None: its journal is asked.
+        """
         if named:
             check_known_group(view, broker, group)
         self.group = group
@@ -48,8 +57,14 @@ class DeadLetters:
         self.view = view
         self.queue_ids = [q for topic, q in self.view.queues() if topic == self.topic]
         self._handled = DlqAcksFile(self.view.root, self.view).read(self.topic)
+        self._given_repaired = is_repaired
         self.unreadable = 0
         self.bodies: Sequence[str] = ()
+
+    @cached_property
+    def _is_repaired(self) -> bool:
+        known = self._given_repaired
+        return was_repaired(self.view.root) if known is None else known
 
     def handled_in(self, queue_id: int) -> AckedOffsets:
         """The marks of one queue."""
@@ -153,7 +168,7 @@ class DeadLetters:
 
     def marked(self) -> int:
         """The number of dead letters that are marked as handled."""
-        return sum(counts.marked for counts in self._counts)
+        return sum(counts.marked for counts in self._counts) if self._handled else 0
 
     def row(self) -> DlqRow:
         """The row of ``dlq list``."""
@@ -183,7 +198,9 @@ class DeadLetters:
             if not units:  # their file is missing
                 last = high - 1
                 break
-            emptied = set(without_message(self.view, units))
+            emptied = set(
+                without_message(self.view, units) if self._is_repaired else pre_blanks(units)
+            )
             depth -= len(emptied)
             marked -= sum(at + index in marks for index in emptied)
             sizes = (unit[1] for index, unit in enumerate(units) if index not in emptied)
@@ -263,10 +280,11 @@ def dead_letter_at(view: "StoreView", topic: str, place: Place) -> "MessageExt |
 def list_groups(view: "StoreView", broker: "Broker") -> Iterator[DlqRow]:
     """All groups that have a dead letter topic, by name."""
     names = {*broker.topics(), *(topic for topic, _ in view.queues())}
+    is_repaired = was_repaired(view.root)
     for name in sorted(names):
         if name.startswith(DLQ_GROUP_TOPIC_PREFIX):
             group = name.removeprefix(DLQ_GROUP_TOPIC_PREFIX)
-            yield DeadLetters(view, broker, group, named=False).row()
+            yield DeadLetters(view, broker, group, named=False, is_repaired=is_repaired).row()
 
 
 def preview(message: "MessageExt") -> str | None:

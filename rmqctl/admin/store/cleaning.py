@@ -49,7 +49,7 @@ class Cleaning(Change):
         unread = sorted({group for row in plan for group in row.unread_by})
         unknown = sorted({group for row in plan for group in row.unknown_for})
         summary = [f"not read by {', '.join(unread)}, which will lose messages"] if unread else []
-        note = readers.unknown_note(", ".join(unknown))
+        note = readers.unknown_note(", ".join(unknown), others_unread=bool(unread))
         if plan and note:
             summary.append(f"whether all of it was read is {note}")
         if plan:

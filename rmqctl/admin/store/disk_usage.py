@@ -183,8 +183,8 @@ class DiskUse:
     def by_day(self, zone: tzinfo | None, left_out: Warn = no_warning) -> Iterator[DiskUseRow]:
         """A row for each day, in the zone, in which messages were stored.
 
-        ``left_out`` gets a sentence on messages that are in no row, as their time is damaged or
-        cannot be read.
+        ``left_out`` gets a sentence on messages that are in no row, as their time is damaged,
+        cannot be read or is out of order.
         """
         topics = list(self._topics())
         left = sum(part.messages for _, parts in topics for part in parts)

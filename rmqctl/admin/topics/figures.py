@@ -75,8 +75,8 @@ class TopicFigures:
     def by_hour(self, zone: tzinfo | None, left_out: Warn = no_warning) -> Iterator[TopicStatsRow]:
         """A row for each hour, in the zone, in which messages were stored.
 
-        ``left_out`` gets a sentence on messages that are in no row, as their time is damaged or
-        cannot be read.
+        ``left_out`` gets a sentence on messages that are in no row, as their time is damaged,
+        cannot be read or is out of order.
         """
         left = sum(part.messages for part in self.parts)
         end = EARLIEST
@@ -215,7 +215,8 @@ def in_no_row(messages: int) -> str:
     """What is said of messages whose store time cannot be read, in rows by time."""
     are, their = ("is", "its") if messages == 1 else ("are", "their")
     return (
-        f"{counted(messages, 'message')} {are} in no row: {their} time is damaged or cannot be read"
+        f"{counted(messages, 'message')} {are} in no row: {their} time is damaged, cannot be read "
+        "or is out of order"
     )
 
 

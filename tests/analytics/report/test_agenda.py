@@ -65,6 +65,17 @@ def test_the_agenda_has_no_message_that_was_sent_before_its_time(root: Path) -> 
     assert status(root) == [(LEVEL, 0, None)]
 
 
+@pytest.mark.parametrize("number", [0, 2, 4])
+def test_of_what_waits_one_that_was_sent_before_its_time_does_not_count(
+    root: Path, number: int
+) -> None:
+    waiting = run("retry", "agenda", "--each", "-S", root, "-o", "json").json()
+    sent = waiting.pop(number)
+    assert run("retry", "now", "g", sent["msg_id"], "--yes", "-S", root).code == 0
+    assert made(root).report.agenda == [{"broker": "b", "level": LEVEL, "messages": 4}]
+    assert status(root) == [(LEVEL, 4, waiting[0]["due_timestamp"])]
+
+
 def test_what_waits_in_a_level_that_is_ahead_is_unknown_also_where_it_was_kept(
     root: Path, tmp_path: Path
 ) -> None:

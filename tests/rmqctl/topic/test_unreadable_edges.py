@@ -90,9 +90,12 @@ def test_readable_messages_are_in_rows_and_the_others_are_told(five_days, damage
     damage(five_days, *damaged)
     code, found, told = hours()
     assert (code, list(found.values())) == (8, by_hour)
-    said = "1 message is in no row: its time is damaged or cannot be read"
+    said = "1 message is in no row: its time is damaged, cannot be read or is out of order"
     if len(damaged) > 1:
-        said = f"{len(damaged)} messages are in no row: their time is damaged or cannot be read"
+        said = (
+            f"{len(damaged)} messages are in no row: their time is damaged, cannot be read or is "
+            "out of order"
+        )
     assert f"topic t: {said}" in told
     code, found, told = rows_of("store", "du", "--by", "day")
     assert (code, list(found.values())) == (8, by_day)

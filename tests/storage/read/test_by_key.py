@@ -36,16 +36,19 @@ def test_the_newest_hits_come_oldest_first(tmp_path: Path) -> None:
 
 def test_all_messages_of_a_unique_id_are_found_beyond_a_brokers_limit(tmp_path: Path) -> None:
     made = HandMade(ROOMY)
-    stored = []
+    by_id, by_key = [], []
     for _ in range(120):
-        stored.append(made.put("T", keys=["AaBB"]).commitlog_offset)
+        both = made.put("T", keys=["AaBB"], properties={"UNIQ_KEY": "AaBB"})
+        by_id.append(both.commitlog_offset)
         made.put("T", keys=["BBAa"])
+        by_key.append(made.put("T", keys=["AaBB", "more"]).commitlog_offset)
     few = made.config.with_(default_query_max_num=3, max_msgs_num_batch=5)
     root = made.write(tmp_path)
     for config in (made.config, few):
         with StoreView.open(root, config) as view:
-            found = view.find_unique("T", "AaBB")
-            assert [message.commitlog_offset for message in found] == stored
+            found = [message.commitlog_offset for message in view.find_unique("T", "AaBB")]
+            newest = by_key[-config.max_msgs_num_batch :]
+            assert found == sorted([*by_id, *newest]), "of senders' keys the newest only"
             assert view.find_unique("T", "other") == []
 
 
