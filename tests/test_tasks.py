@@ -25,6 +25,7 @@ PAGES = sorted(path for path in TASKS.glob("*.md") if path.name != "README.md")
 LONG = {
     *("at-night", "report-on-a-cluster"),
     *("who-is-late", "find-the-message", "take-a-topic-home", "settings"),
+    *("copy-a-store-while-it-runs", "get-lost-progress-back", "see-what-fills-the-disk"),
 }
 """Pages whose commands take longest: up to ten seconds."""
 

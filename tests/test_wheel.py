@@ -32,6 +32,7 @@ def wheel(once):
     return once("wheel", lambda folder: _built(folder, RMQCTL_PURE="0"))
 
 
+@pytest.mark.long
 def test_the_wheel_holds_every_module_the_completions_and_the_manual(wheel):
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
@@ -53,6 +54,7 @@ def test_the_wheel_holds_every_module_the_completions_and_the_manual(wheel):
     assert ("rmqctl/build.json" in names) is (commit_of(ROOT) is not None)
 
 
+@pytest.mark.long
 @needs_compiled
 def test_the_wheel_carries_the_compiled_forms_and_says_for_which_c_library(wheel):
     with zipfile.ZipFile(wheel) as archive:

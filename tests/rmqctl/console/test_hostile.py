@@ -99,7 +99,13 @@ def check_screen(console):
         assert screen.display[y] == expected.display[0]
 
 
-@pytest.mark.parametrize("screen", SCREENS)
+@pytest.mark.parametrize(
+    "screen",
+    [
+        pytest.param(screen, marks=[pytest.mark.long] if number % 2 else [])
+        for number, screen in enumerate(SCREENS)
+    ],
+)
 @pytest.mark.slow
 def test_every_screen_is_safe_and_lines_up(hostile, screen):
     async def steps(console):
