@@ -50,8 +50,8 @@ def check_consuming_group(group: str) -> None:
 class GroupManager:
     """The consumer groups of one store, shared with every process that uses it.
 
-    ``write_lock`` None means read-only. Retry topics of ``topics`` get more queues when their
-    groups do; None: with the next heartbeat of a member, or the next retry.
+    ``write_lock`` None means read-only. Retry topics of ``topics`` get more queues right before
+    their groups do; None: with the next heartbeat of a member, or the next retry.
     """
 
     def __init__(
@@ -113,7 +113,8 @@ class GroupManager:
 
         Noted in the change journal before it is done; ``check`` gets the settings right before the
         change. Raises InvalidNameError, NoPermissionError and BrokerSystemError; then nothing has
-        changed.
+        changed. If the file cannot be replaced, the group is as it was, and its retry topic may
+        have more queues.
         """
         return bool(self.update_all([Update(config, note or {}, check)]))
 
@@ -128,12 +129,25 @@ class GroupManager:
                 raise BrokerSystemError(
                     f"group {group} cannot have {queues} retry queues (0 to {MAX_QUEUES})"
                 )
-        changed = self._table.update_all(by_name)
-        if self._topics is not None:
-            for group in sorted(changed):
-                queues, note = by_name[group].item.retry_queue_nums, by_name[group].note
-                self._topics.add_queues(retry_topic(group), queues, note)
-        return changed
+        if self._topics is not None:  # first: more queues do no harm if the groups stay as they are
+            self._add_retry_queues(self._topics, by_name)
+        return self._table.update_all(by_name)
+
+    def _add_retry_queues(
+        self, topics: TopicManager, updates: Mapping[str, Update[SubscriptionGroupConfig]]
+    ) -> None:
+        """Give more queues to the retry topics of groups that are new or get another number."""
+        olds = self._table.check_all(updates)
+        queues: dict[str, int] = {}
+        notes: dict[str, Mapping[str, Any]] = {}
+        for group, update in updates.items():
+            old, wanted, topic = olds[group], update.item.retry_queue_nums, retry_topic(group)
+            if old is not None and old.retry_queue_nums == wanted:
+                continue
+            if topics.lacks_queues(topic, wanted):
+                queues[topic], notes[topic] = wanted, update.note
+        if queues:
+            topics.add_queues(queues, notes)
 
     def delete(
         self,

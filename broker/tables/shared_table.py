@@ -125,13 +125,7 @@ class SharedTable(Generic[T]):
         for settings that the file cannot hold.
         """
         with self._changing() as (table, now):
-            olds = {name: table.get(name) for name in updates}
-            for name, update in updates.items():
-                if update.check is not None:
-                    update.check(olds[name])
-                self._check_kept(table, name, update.item)
-                if olds[name] is None:
-                    self._check_new(name, {*table.items, *self.system, *updates})
+            olds = self._checked(table, updates)
             changed = {name for name, update in updates.items() if olds[name] != update.item}
             if not changed:
                 return changed
@@ -147,26 +141,42 @@ class SharedTable(Generic[T]):
         time.sleep(_LOOK_NS / 1e9)  # now all processes see it, see ``recent``
         return changed
 
-    def adapt(self, name: str, change: Callable[[T], T], note: Mapping[str, Any]) -> T | None:
-        """Change settings by ``change``, which gets the current ones; gives those that hold then.
+    def check_all(self, updates: Mapping[str, Update[T]]) -> dict[str, T | None]:
+        """Refuse what ``update_all`` would refuse now, and change nothing; gives the current
+        settings. ``update_all`` checks again, under the write lock."""
+        if self._write_lock is None:
+            raise NoPermissionError(READ_ONLY)
+        return self._checked(self._read(), updates)
 
-        None, and nothing is done, if there are none. Noted in the journal first. Raises
+    def adapt_all(
+        self, change: Callable[[str, T], T], notes: Mapping[str, Mapping[str, Any]]
+    ) -> dict[str, T]:
+        """Change the settings of the names of ``notes`` at once by ``change``, which gets a name
+        and its current settings; gives those that hold then.
+
+        A name without settings is left out. All or none, as ``update_all``. Raises
         NoPermissionError on a store that is open for reading only.
         """
         with self._changing() as (table, now):
             table.add_missing(self.system)
-            old = table.get(name)
-            if old is None:
-                return None
-            new = change(old)
-            if new == old:
-                return old
-            self._check_kept(table, name, new)
-            table.put(name, new, now)
-            self._journal.append(self._entry(name, old, new, note), now)
+            held, changed, entries = {}, [], []
+            for name, note in notes.items():
+                old = table.get(name)
+                if old is None:
+                    continue
+                new = held[name] = change(name, old)
+                if new != old:
+                    self._check_kept(table, name, new)
+                    table.put(name, new, now)
+                    changed.append(name)
+                    entries.append(self._entry(name, old, new, note))
+            if not changed:
+                return held
+            self._journal.append_all(entries, now)
             self._file.save(table)
-        self._changed((name,))
-        return new
+        self._changed(changed)
+        time.sleep(_LOOK_NS / 1e9)
+        return held
 
     def remove(self, name: str, note: Mapping[str, Any], check: Check[T] | None = None) -> bool:
         """Remove the settings of one name, noted in the journal first; False if there are none.
@@ -195,6 +205,19 @@ class SharedTable(Generic[T]):
         with self._write_lock():
             now = self._now()
             yield self._file.read_for_change(now), now
+
+    def _checked(
+        self, table: ConfigTable[T], updates: Mapping[str, Update[T]]
+    ) -> dict[str, T | None]:
+        """Refuse updates of a table that may not be; gives the settings before them."""
+        olds = {name: table.get(name) for name in updates}
+        for name, update in updates.items():
+            if update.check is not None:
+                update.check(olds[name])
+            self._check_kept(table, name, update.item)
+            if olds[name] is None:
+                self._check_new(name, {*table.items, *self.system, *updates})
+        return olds
 
     def _check_kept(self, table: ConfigTable[T], name: str, item: T) -> None:
         """Refuse settings that would make the file one that no broker can read."""

@@ -145,19 +145,24 @@ class TopicManager:
             check_topic(topic)
             found = self._table.create(topic, TopicConfig(topic, queue_nums, queue_nums))
         if self._table.writable and _with_queues(found, queue_nums) != found:
-            found = self.add_queues(topic, queue_nums) or found
+            found = self.add_queues({topic: queue_nums}, {topic: {}}).get(topic, found)
         return found
 
-    def add_queues(
-        self, topic: str, queue_nums: int, note: Mapping[str, Any] | None = None
-    ) -> TopicConfig | None:
-        """Raise the read and write queues of a topic to ``queue_nums``, never lower; gives its
-        settings then.
+    def lacks_queues(self, topic: str, queue_nums: int) -> bool:
+        """Whether a topic has settings, and fewer than ``queue_nums`` read or write queues."""
+        found = self._table.get(topic)
+        return found is not None and _with_queues(found, queue_nums) != found
 
-        None if it has no settings. Noted in the change journal. Raises NoPermissionError on a
-        store that is open for reading only.
+    def add_queues(
+        self, queue_nums: Mapping[str, int], notes: Mapping[str, Mapping[str, Any]]
+    ) -> dict[str, TopicConfig]:
+        """Raise the read and write queues of topics to ``queue_nums``, never lower, all topics or
+        none; gives their settings then.
+
+        A topic without settings is left out. Noted in the change journal with its own of ``notes``.
+        Raises NoPermissionError on a store that is open for reading only.
         """
-        return self._table.adapt(topic, lambda old: _with_queues(old, queue_nums), note or {})
+        return self._table.adapt_all(lambda topic, old: _with_queues(old, queue_nums[topic]), notes)
 
     def write_system_topics(self) -> None:
         """Write the topics that every broker has to topics.json, as after a broker's start.

@@ -109,9 +109,21 @@ class GroupTable(SettingsTable[SubscriptionGroupConfig]):
             waits = retries_note(view, group)
             return f"{note}; {waits}, and a retry that fails again is dropped" if waits else note
         if setting == "retry_queue_nums":
-            topic = self._topics.get(retry_topic(group))
-            if topic is not None and min(topic.read_queue_nums, topic.write_queue_nums) < after:
-                return f"topic {topic.topic_name} gets {counted(after, 'queue')}, too"
+            return self._more_queues(new)
         if setting == "consume_enable" and not after:
             return f"{note}{unread_of_group(view, group)}"
         return note
+
+    def consequence_of_creation(
+        self, item: SubscriptionGroupConfig, known: SubscriptionGroupConfig | None
+    ) -> str | None:
+        """See SettingsTable."""
+        del known
+        return self._more_queues(item)
+
+    def _more_queues(self, group: SubscriptionGroupConfig) -> str | None:
+        """Tell that the retry topic of a group gets more queues, too; None if it does not."""
+        topic, queues = retry_topic(group.group_name), group.retry_queue_nums
+        if not self._topics.lacks_queues(topic, queues):
+            return None
+        return f"topic {topic} gets {counted(queues, 'queue')}, too"

@@ -143,10 +143,20 @@ def test_more_retry_queues_come_with_a_retry_topic_that_has_as_many(store):
     assert result.code == 0, result.err
     topic = topics_file(store).read(0).items["%RETRY%g"]
     assert (topic.read_queue_nums, topic.write_queue_nums) == (2, 2)
-    entry = journal(store)[-1]
+    entry = journal(store)[-2]
     assert (entry["command"], entry["topic"], entry["reason"]) == ("group alter", "%RETRY%g", "why")
     (row,) = run("group", "alter", "g", "--retry-queue-nums", 1, "-n", "-o", "json").json()
     assert row["note"] is None
+
+
+def test_a_plan_names_the_retry_topic_that_gets_more_queues_with_a_new_group(store):
+    run("topic", "create", "%RETRY%g", "--queues", 1)
+    args = ("group", "create", "g", "h", "--retry-queue-nums", 4)
+    result = run(*args, "-n")
+    assert result.err.count("topic %RETRY%g gets 4 queues, too") == 1
+    assert "%RETRY%h" not in result.err
+    assert run(*args).code == 0
+    assert topics_file(store).read(0).items["%RETRY%g"].read_queue_nums == 4
 
 
 def test_a_group_that_may_not_consume_does_not(store):
