@@ -537,6 +537,8 @@ class EmbeddedBroker(BrokerParts):
             stack.callback(lambda: self._close_members(max(_LEAST_S, left(_FOR_LOCKS_S))))
             stack.callback(self._progress.persist)  # the next process reads it from there
             stack.callback(lambda: self._progress.hurry(left(_FOR_WRITE_LOCK_S)))
+            if "members" in vars(self):
+                stack.callback(lambda: self.members.hurry(left(_FOR_WRITE_LOCK_S)))
             stack.callback(lambda: self._stop_services(left(_FOR_LOCKS_S + _FOR_NOTICES_S)))
             if "_puller" in vars(self):
                 held = self._puller.held

@@ -285,6 +285,10 @@ class MemberManager:
         except OSError:  # the disk is full: the next scan tries again
             logger.exception("clients are gone, and others could not be notified")
 
+    def hurry(self, seconds: float) -> None:
+        """Have a client that waits to join end its wait so many seconds from now: all is closed."""
+        self._joins.hurry(seconds)
+
     def close(self, within_s: float = MAX_CLOSE_S) -> None:
         """Disconnect all clients and leave. Calling twice is fine, and completes an interrupted
         close.

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypedDict
 
 from broker.api.members import MessageModel
+from broker.errors import BrokerError
 from broker.validation import check_group, check_topic
 from client.arguments import check_kind, check_methods, checked_brokers
 from client.rebalance.allocate import allocate_strategy
@@ -22,6 +23,7 @@ from client.runtime.own_broker import open_own_broker
 from client.runtime.service_state import ServiceState, not_running
 from storage.coordination.locks import ForkAware, at_fork
 from storage.deadlines import held_within
+from storage.errors import WriteLockTimeoutError
 
 from .consumer_config import ConsumerConfig
 from .subscription import ALL_MESSAGES, newer, selector_of, subscription_data
@@ -293,6 +295,19 @@ class Consumer(ForkAware, ABC):
     def announce(self) -> list[Exception]:
         """Send the subscriptions to the brokers; gives the errors of those that refuse."""
         return self.instance.send_heartbeat_to_all_brokers()
+
+    def _announce_at_start(self) -> None:
+        """Send the subscriptions to the brokers, and ask them for queues.
+
+        Raises the first error with which a broker refuses the group; WriteLockTimeoutError where
+        another process keeps the group's members from joining. One that does not answer may do so
+        later.
+        """
+        errors = self.announce()
+        self.instance.routes.refresh()  # later changes come with a notice
+        for error in errors:
+            if isinstance(error, BrokerError | WriteLockTimeoutError):
+                raise error
 
     def unsubscribe(self, topic: str) -> None:
         """Unsubscribe from a topic. The next rebalance gives up its queues."""

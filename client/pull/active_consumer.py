@@ -11,7 +11,6 @@ from broker.api.members import (
     ConsumerData,
     ConsumeType,
 )
-from broker.errors import BrokerError
 from broker.validation import check_topic
 from client.arguments import check_queue, check_time, check_whole
 from client.consumer.consumer import Consumer
@@ -37,7 +36,8 @@ class ActiveConsumer(Consumer):
     def start(self) -> None:
         """Join the group. Raises ClientStateError if it was started before, GroupRegisteredError if
         its client has a consumer of the group (then it can be started later), and the errors with
-        which brokers refuse it. SubscriptionParseError, from the brokers' check of expressions,
+        which brokers refuse it; WriteLockTimeoutError if another process keeps the group's members
+        from joining. SubscriptionParseError, from the brokers' check of expressions,
         leaves it running."""
         with self._lock:
             if self._state is not ServiceState.CREATE_JUST:
@@ -54,10 +54,7 @@ class ActiveConsumer(Consumer):
                 raise GroupRegisteredError("consumer", self.group, self.instance.client_id)
             try:
                 self.instance.start()
-                for error in self.instance.send_heartbeat_to_all_brokers():
-                    if isinstance(error, BrokerError):
-                        raise error
-                self.instance.routes.refresh()  # later changes come with a notice
+                self._announce_at_start()
                 self._state = ServiceState.RUNNING
             except BaseException:
                 self._leave()

@@ -171,7 +171,8 @@ class PushConsumer(Consumer):
 
         Raises ClientStateError if it was started before, ClientConfigError if the listener or
         every subscription is missing, GroupRegisteredError if its client has a consumer of the
-        group (then it can be started later), and the errors with which brokers refuse it.
+        group (then it can be started later), and the errors with which brokers refuse it;
+        WriteLockTimeoutError if another process keeps the group's members from joining.
         SubscriptionParseError, from the brokers' check of expressions, leaves it running.
         """
         with self._lock:
@@ -261,11 +262,7 @@ class PushConsumer(Consumer):
         """Register with the brokers; raise the refusal of one of them."""
         for topic in self.rebalance.subscriptions:
             self.instance.routes.subscribe_queues(topic)
-        refused = self.announce()
-        self.instance.routes.refresh()  # later changes come with a notice
-        for error in refused:
-            if isinstance(error, BrokerError):
-                raise error
+        self._announce_at_start()
 
     def suspend(self) -> None:
         """Stop pulling and rebalancing until ``resume``; pulled messages are still consumed."""

@@ -6,6 +6,7 @@ import json
 import os
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,6 +28,7 @@ from storage.coordination.locks import ProcessLock
 from storage.errors import WriteLockTimeoutError
 from storage.format.message import Message, MessageQueue, retry_topic
 from tests.support.broker_puppet import broker_puppet
+from tests.support.consumers import eventually
 from tests.support.recording_client import RecordingClient, consumer, heartbeat, subscription
 
 BROADCASTING = MessageModel.BROADCASTING
@@ -281,6 +283,35 @@ def test_of_two_processes_that_join_under_one_id_at_the_same_time_one_is_refused
     with pytest.raises(ClientIdInUseError, match="group g has a member a already"):
         second.heartbeat(heartbeat("a", consumer("g", "T")))
     assert second.consumer_ids("g") == ["a"]
+
+
+def test_a_closing_ends_the_wait_of_a_client_that_joins(broker):
+    path = broker.view.root / "rmqctl" / JOINS_LOCK
+    broker.members._joins = ProcessLock(path, limit_s=60.0)
+    broker.connect("a", RecordingClient())
+    refused = []
+
+    def join_group():
+        with pytest.raises(WriteLockTimeoutError) as caught:
+            broker.heartbeat(heartbeat("a", consumer("g", "T")))
+        refused.append(caught.value)
+
+    thread = threading.Thread(target=join_group)
+    with ProcessLock(path).held():
+        thread.start()
+        eventually(lambda: descriptors_of(path) == 2)
+        broker.close()
+        thread.join(20)
+        waits = thread.is_alive()
+    thread.join()
+    assert not waits
+    assert len(refused) == 1
+
+
+def descriptors_of(path):
+    """How often this process has a file open."""
+    links = list(Path("/proc/self/fd").iterdir())
+    return sum(link.is_symlink() and link.readlink() == path for link in links)
 
 
 @pytest.mark.conformance("B6")
