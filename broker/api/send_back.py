@@ -32,8 +32,8 @@ class SendBackApi(Protocol):
         """Store the message for its next attempt, or as a dead letter (CONSUMER_SEND_MSG_BACK).
 
         It is stored when this returns. Raises SubscriptionGroupNotExistError, NoPermissionError,
-        MessageIllegalError if it has no room for the properties of a retry (a dead letter is
-        stored without them), and BrokerSystemError if it cannot be read or stored.
+        MessageIllegalError if it has no room for a retry, in its properties or in a log file (a
+        dead letter has those that fit), and BrokerSystemError if it cannot be read or stored.
         """
         ...
 

@@ -16,6 +16,7 @@ from broker.tables.shared_table import READ_ONLY
 from broker.validation import check_properties
 from storage.configs.topics import PERM_WRITE
 from storage.errors import RocketMQError
+from storage.format.encode import record_size
 from storage.format.message import (
     PROPERTY_DELAY_TIME_LEVEL,
     PROPERTY_ORIGIN_MESSAGE_ID,
@@ -201,17 +202,17 @@ class SendBackHandler:
             return self._inner(request, message, topic.topic_name, queue_id, properties)
         except MessageIllegalError as error:
             if not level:
-                return self._without_room(message, topic.topic_name)
+                return self._without_room(message, request.group, topic.topic_name)
             raise MessageIllegalError(
-                f"the message at {request.commitlog_offset} of the commit log has no room for the "
-                f"properties of a retry, it can only become a dead letter: {error}"
+                f"the message at {request.commitlog_offset} of the commit log has no room for a "
+                f"retry: {error}"
             ) from error
 
-    def _without_room(self, message: MessageExt, topic: str) -> MessageInner:
+    def _without_room(self, message: MessageExt, group: str, topic: str) -> MessageInner:
         """Make a dead letter of a message that has no room for the properties of one.
 
         It has those of the message and RETRY_TOPIC, or only those of the message. A broker of 4.9
-        refuses it each time.
+        refuses it each time. Raises MessageIllegalError if it fits into no log file even so.
         """
         times = message.reconsume_times + 1
         properties = dict(message.properties)
@@ -219,9 +220,24 @@ class SendBackHandler:
         if PROPERTY_DELAY_TIME_LEVEL in properties:
             properties[PROPERTY_DELAY_TIME_LEVEL] = "0"
         try:
-            return self._builder.again(message, topic, 0, properties, reconsume_times=times)
+            return self._that_fits(
+                self._builder.again(message, topic, 0, properties, reconsume_times=times)
+            )
         except MessageIllegalError:
-            return stored_again(message, topic, 0, reconsume_times=times)
+            pass
+        try:
+            return self._that_fits(stored_again(message, topic, 0, reconsume_times=times))
+        except MessageIllegalError as error:
+            raise MessageIllegalError(
+                f"the message at {message.commitlog_offset} of the commit log has no room as a "
+                "dead letter, so its queue waits for it; 'rmqctl offset reset' moves group "
+                f"{group} past it: {error}"
+            ) from error
+
+    def _that_fits(self, inner: MessageInner) -> MessageInner:
+        """Give a record back; MessageIllegalError if no log file has room for it."""
+        self._builder.check_later_size(record_size(inner), inner.topic, inner.topic)
+        return inner
 
     def _inner(
         self,
@@ -243,9 +259,13 @@ class SendBackHandler:
                 }
             try:
                 check_properties(reasons)
-                return self._builder.again(
-                    message, topic, queue_id, {**properties, **reasons}, reconsume_times=times
+                return self._that_fits(
+                    self._builder.again(
+                        message, topic, queue_id, {**properties, **reasons}, reconsume_times=times
+                    )
                 )
             except MessageIllegalError:
                 pass
-        return self._builder.again(message, topic, queue_id, properties, reconsume_times=times)
+        return self._that_fits(
+            self._builder.again(message, topic, queue_id, properties, reconsume_times=times)
+        )

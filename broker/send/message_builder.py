@@ -241,7 +241,8 @@ class MessageBuilder:
         """Refuse a record of ``size`` bytes that would fit into no log file under its real topic.
 
         It waits under ``topic``, and is stored again under ``target``, whose name may be longer:
-        from there no delivery and no commit could take it. Raises MessageIllegalError.
+        from there no delivery and no commit could take it. Both are one for a record that does not
+        wait. Raises MessageIllegalError.
         """
         size += len(target.encode()) - len(topic.encode())
         if size + BLANK_SIZE > self._log_file_size:

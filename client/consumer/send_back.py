@@ -2,8 +2,8 @@
 
 The broker that has the message stores it once more for its next attempt. If it refuses, or does not
 answer, the message is sent like any other to the group's retry topic, to any broker. One that has
-no room for the properties of a retry fails on both ways, is tried here as often as a retry would
-be, and then becomes a dead letter.
+no room for a retry, in its properties or in a log file, fails on both ways, is tried here as often
+as a retry would be, and then becomes a dead letter.
 """
 
 from __future__ import annotations

@@ -144,6 +144,53 @@ def test_a_message_that_would_not_fit_into_its_retry_topic_is_not_given_back(bro
     assert bodies(broker, f"%RETRY%{group}") == [small.body]
 
 
+def back(message, group="g", delay_level=0):
+    return SendBackRequest(group, message.topic, message.commitlog_offset, "", delay_level)
+
+
+def largest_message(broker, topic):
+    """Store the largest message that a topic takes."""
+    largest_body(lambda body: broker.send(Message(topic, body), 0))
+    return messages(broker, topic)[-1]
+
+
+def test_the_refusal_of_a_retry_names_the_size_where_that_is_the_cause(broker):
+    message = largest_message(broker, "T")
+    at = message.commitlog_offset
+    said = rf"at {at} of the commit log has no room for a retry: \d+ bytes do not fit into a commit"
+    with pytest.raises(MessageIllegalError, match=said):
+        broker.send_message_back(back(message))
+
+
+def test_a_message_with_room_for_its_record_alone_becomes_a_dead_letter(broker):
+    message = largest_message(broker, LONG)
+    broker.send_message_back(back(message, delay_level=-1))
+    letter = only(messages(broker, "%DLQ%g"))
+    assert (letter.body, letter.properties) == (message.body, message.properties)
+
+
+def test_the_refusal_of_a_dead_letter_that_fits_nowhere_says_how_the_group_gets_past_it(broker):
+    message = largest_message(broker, "T")
+    at = message.commitlog_offset
+    said = (
+        rf"at {at} of the commit log has no room as a dead letter, so its queue waits for it; "
+        r"'rmqctl offset reset' moves group g past it: \d+ bytes do not fit into a commit log file"
+    )
+    with pytest.raises(MessageIllegalError, match=said):
+        broker.send_message_back(back(message, delay_level=-1))
+
+
+def test_each_message_near_the_size_of_a_file_is_a_retry_or_refused_for_its_own_sake(broker):
+    size = len(largest_message(broker, "T").body)
+    for room in range(0, 400, 5):  # the limits of the two topics of a retry are 11 bytes apart
+        broker.send(Message("T", b"x" * (size - room)), 0)
+    refusals = [broker.send_messages_back([back(it)])[0] for it in messages(broker, "T")[-80:]]
+    kinds = [type(refusal) for refusal in refusals]
+    taken = kinds.index(type(None))
+    assert taken > 20
+    assert kinds == [MessageIllegalError] * taken + [type(None)] * (80 - taken)
+
+
 def put_too_large(broker, topic):
     """Store a message of level 1 that a broker without the rule has taken."""
     broker.send(Message("T", b"x", delay_time_level=18), 0)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
+from broker.embedded.broker import EmbeddedBroker
 from broker.errors import BrokerBusyError
 from client.consumer.consumer_config import ConsumerConfig
-from client.listener.listener import ConsumeConcurrentlyStatus
+from client.listener.listener import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
+from storage.config import StoreConfig
 from storage.configs.topics import TopicConfig
+from storage.format.layout import BLANK_SIZE
 from storage.format.message import Message, MessageExt, MessageQueue
+from storage.store import MessageStore
 from tests.support.consumers import Heard, eventually, turn
 from tests.support.consuming import full_of_properties
 from tests.support.failing_broker import DOWN, FailingBroker
@@ -132,3 +138,62 @@ def test_a_message_without_room_for_a_retry_is_a_dead_letter_after_as_many_attem
     assert (letter.body, letter.msg_id) == (b"full", "id")
     assert heard.bodies.count(b"full") == 3
     assert not waiting(broker)
+
+
+@pytest.mark.parametrize("orderly", [False, True])
+def test_a_message_too_large_for_a_retry_is_a_dead_letter_and_those_behind_it_arrive(
+    tmp_path, make_consumer, scheduler, clock, orderly
+):
+    failed, done = (
+        (ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT, ConsumeOrderlyStatus.SUCCESS)
+        if orderly
+        else (LATER, ConsumeConcurrentlyStatus.CONSUME_SUCCESS)
+    )
+    topic, file_size = "L" * 100, 1 << 16
+    config = StoreConfig(
+        mapped_file_size_commit_log=file_size,
+        mapped_file_size_consume_queue=20_000,
+        max_hash_slot_num=100,
+        max_index_num=400,
+    )
+    MessageStore.create(tmp_path / "tight", config)
+    with EmbeddedBroker.open(tmp_path / "tight", clock=clock.now_ms) as tight:
+        tight.update_topic(TopicConfig(topic, 1, 1))
+        body = random.Random(0).randbytes(file_size)  # does not get smaller as a new message
+        tight.send(Message(topic, body[:100]), 0)
+        added = tight.view.get_message(topic, 0, 0, 1).messages[0].store_size - 100
+        large = body[: file_size - BLANK_SIZE - added]
+        tight.send(Message(topic, large), 0)
+        tight.send(Message(topic, b"after"), 0)
+
+        def answer(messages, context):
+            return failed if messages[0].body == large else done
+
+        def pass_time():
+            if not orderly:  # its message is sent at once, and time that passes would end that
+                scheduler.advance(5_000)
+
+        heard = Heard(answer)
+        consumer = make_consumer(
+            topic=topic,
+            brokers=[tight],
+            listener=heard,
+            config=ConsumerConfig(max_reconsume_times=0 if orderly else 2),
+        )
+        if orderly:
+            consumer.register_message_listener_orderly(heard)
+        consumer.start()
+        turn(consumer)
+        process_queue = only_queue(consumer, topic)
+        eventually(lambda: pass_time() or process_queue.msg_count == 0)
+        consumer.shutdown()
+        assert tight.query_consumer_offset("g", topic, 0).offset == 3
+        (letter,) = tight.view.get_message("%DLQ%g", 0, 0, 32, tags=None).messages
+        assert letter.body == large
+        assert heard.bodies.count(large) == (1 if orderly else 3)
+        assert heard.bodies.count(b"after") == 1
+
+
+def only_queue(consumer, topic):
+    (queue,) = [it for it in consumer.process_queues if it.topic == topic]
+    return consumer.process_queues[queue]
