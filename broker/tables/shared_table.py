@@ -143,7 +143,11 @@ class SharedTable(Generic[T]):
 
     def check_all(self, updates: Mapping[str, Update[T]]) -> dict[str, T | None]:
         """Refuse what ``update_all`` would refuse now, and change nothing; gives the current
-        settings. ``update_all`` checks again, under the write lock."""
+        settings.
+
+        ``update_all`` checks again, under the write lock. Raises what it raises:
+        NoPermissionError, BrokerSystemError.
+        """
         if self._write_lock is None:
             raise NoPermissionError(READ_ONLY)
         return self._checked(self._read(), updates)
