@@ -45,6 +45,20 @@ class OffsetQuery(NamedTuple):
     stored: bool = True
 
 
+class ProgressPastEnd(NamedTuple):
+    """Progress that was found past the end of its queue: what ``correct_consumer_offset`` takes.
+
+    ``end`` is the end at that time. ``progress``, in its ``generation``, is what shows that it lay
+    past the end; None where it is not known.
+    """
+
+    topic: str
+    queue_id: int
+    end: int
+    generation: int = 0
+    progress: int | None = None
+
+
 class OffsetApi(Protocol):
     """Committed offsets."""
 
@@ -78,13 +92,15 @@ class OffsetApi(Protocol):
         queue_id: int,
         end: int | None = None,
         generation: int = 0,
+        progress: int | None = None,
     ) -> OffsetQuery:
         """Move progress that lies past the end of its queue back to the end; gives what holds then.
 
-        ``end`` is the end when the progress was found past it, in its ``generation``: what was
+        ``end`` is the end when ``progress`` was found past it, in its ``generation``: what was
         stored since is consumed, also where the queue has grown past the progress. Progress of
-        another generation stays. None is the end now. Clients of RocketMQ overwrite progress after
-        OFFSET_ILLEGAL; commits are merged here. What lies in the queue, or before it, stays.
+        another generation stays. An ``end`` of None is the end now. Clients of RocketMQ overwrite
+        progress after OFFSET_ILLEGAL; commits are merged here. What lies in the queue, or before
+        it, stays: an ``end`` without ``progress`` moves only what lies past the end of now, too.
         """
         ...
 

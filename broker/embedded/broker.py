@@ -13,7 +13,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
-from broker.api.offsets import OffsetCommit, OffsetQuery
+from broker.api.offsets import OffsetCommit, OffsetQuery, ProgressPastEnd
 from broker.api.send import DEFAULT_SEND, ColumnSendResult, RowColumns, SendOptions, SendResult
 from broker.config import BrokerConfig
 from broker.errors import BrokerSystemError, NoPermissionError
@@ -337,10 +337,13 @@ class EmbeddedBroker(BrokerParts):
         queue_id: int,
         end: int | None = None,
         generation: int = 0,
+        progress: int | None = None,
     ) -> OffsetQuery:
         """See Broker.correct_consumer_offset."""
         self._check_own()
-        found = None if end is None else OffsetCommit(topic, queue_id, end, generation)
+        found = None
+        if end is not None:
+            found = ProgressPastEnd(topic, queue_id, end, generation, progress)
         known = self._progress.correct(
             group, topic, queue_id, lambda: self.view.max_offset_in_queue(topic, queue_id), found
         )

@@ -20,7 +20,7 @@ from itertools import compress
 from operator import is_not
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from broker.api.offsets import MAX_OFFSET, OffsetCommit, OffsetQuery
+from broker.api.offsets import MAX_OFFSET, OffsetCommit, OffsetQuery, ProgressPastEnd
 from broker.errors import BrokerSystemError, NoPermissionError
 from broker.tables.shared_table import READ_ONLY
 from broker.validation import check_group, check_topic
@@ -193,18 +193,22 @@ class ConsumerOffsetManager:
         topic: str,
         queue_id: int,
         max_offset: Callable[[], int],
-        found: OffsetCommit | None = None,
+        found: ProgressPastEnd | None = None,
     ) -> QueueProgress:
         """Move progress that lies after ``max_offset`` back to it; gives what holds then.
 
-        ``found`` is the end of the queue when the progress was found after it, with the generation
-        of that progress: it is moved to that end, or to ``max_offset`` if that is lower. Within a
-        generation progress never goes back, so it lies after that end still. No consumer is
-        notified: the caller is the queue's owner. The journal gets an entry. Raises as ``commit``.
+        ``found`` is what was found after the end of the queue: it is moved to the end of that time,
+        or to ``max_offset`` if that is lower. Within a generation progress never goes back, so it
+        lies after that end still. Progress before what was found is another: it is moved only if
+        it lies after ``max_offset``. No consumer is notified: the caller is the queue's owner. The
+        journal gets an entry. Raises as ``commit``.
         """
         from .offset_move import move_progress
 
-        key, then = self._checked(group, found or OffsetCommit(topic, queue_id, 0))
+        wanted = OffsetCommit(topic, queue_id, 0)
+        if found is not None:
+            wanted = OffsetCommit(topic, queue_id, found.end, found.generation)
+        key, then = self._checked(group, wanted)
         with self._lock:
             noted = self._noted.get(key)
 
@@ -219,12 +223,14 @@ class ConsumerOffsetManager:
                 end = max_offset()
             elif known.generation != then.generation:
                 raise _NothingToCorrect
+            elif not _is_found(known, found):
+                end = max(end, max_offset())
             if known.offset is None or known.offset <= end:
                 raise _NothingToCorrect
 
         with suppress(_NothingToCorrect):  # also if it was moved a moment before
             end = max_offset()
-            targets = {key: end if found is None else min(end, found.offset)}
+            targets = {key: end if found is None else min(end, found.end)}
             move_progress(self._file, self._journal, targets, _CORRECTION, self._now, still_lower)
         return self.query(group, topic, queue_id)
 
@@ -344,6 +350,13 @@ def _row(key: str, queues: Mapping[int, QueueProgress]) -> _Row:
         return names, offsets, bool(offsets)  # mostly: there may be 50,000 of them
     progress = {queue_id: offset for queue_id, offset in sorted(offsets.items()) if offset >= 0}
     return names, progress, bool(offsets)
+
+
+def _is_found(known: QueueProgress, found: ProgressPastEnd) -> bool:
+    """Whether progress is what was found past the end, or has gone on from there."""
+    if found.progress is None or known.offset is None:
+        return False
+    return found.end < found.progress <= known.offset
 
 
 def _later(known: QueueProgress, offered: QueueProgress) -> QueueProgress:

@@ -15,6 +15,7 @@ from collections.abc import Collection
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
+from broker.api.offsets import ProgressPastEnd
 from broker.offset.start_position import offset_without_progress
 from storage.format.message import MessageQueue
 
@@ -105,16 +106,19 @@ class OffsetTable:
 
 def end_past_progress(
     offset_store: OffsetStore, queue: MessageQueue, offset: int, next_begin_offset: int
-) -> OffsetCommit | None:
+) -> ProgressPastEnd | None:
     """Give what ``correct_consumer_offset`` of the broker takes, after a pull at ``offset`` with
-    the answer OFFSET_ILLEGAL: the end of the queue, with the generation of the progress past it.
+    the answer OFFSET_ILLEGAL: the end of the queue, and the progress past it.
 
     None: the offset was not past the end, or brokers have no progress of this consumer.
     """
     if next_begin_offset >= offset:
         return None
     refused = offset_store.pull_commit(queue)
-    return None if refused is None else refused._replace(offset=next_begin_offset)
+    if refused is None:
+        return None
+    topic, queue_id, progress, generation = refused
+    return ProgressPastEnd(topic, queue_id, next_begin_offset, generation, progress)
 
 
 def compute_pull_from_where(

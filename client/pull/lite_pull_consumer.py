@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from broker.api.members import SubscriptionData
-    from broker.api.offsets import OffsetCommit
+    from broker.api.offsets import ProgressPastEnd
     from client.consumer.consumer import ConsumerArguments
     from storage.format.message import MessageExt, MessageQueue
 
@@ -425,7 +425,7 @@ class LitePullConsumer(ActiveConsumer):
         service.execute_task_later(partial(self._repair_offset, request, end), 0)
         return True
 
-    def _repair_offset(self, request: PullRequest, end: OffsetCommit) -> None:
+    def _repair_offset(self, request: PullRequest, end: ProgressPastEnd) -> None:
         queue = request.message_queue
         try:
             with self.rebalance.lock:

@@ -146,18 +146,27 @@ class PullConsumer(ActiveConsumer):
             # as one from before a move.
             known = self.offset_store.read_offset(queue, ReadOffsetType.MEMORY_FIRST_THEN_STORE)
             if known is not None and offset < known:
-                self._repair_offset(queue, known, offset)
+                self._repair_offset(queue, offset)
             self._noted.add(queue)
             self.offset_store.update_offset(queue, offset, increase_only=False)
 
-    def _repair_offset(self, queue: MessageQueue, known: int, offset: int) -> None:
-        """Move progress that lies past the end of its queue to an offset: no commit lowers it."""
-        if self._remote_offset_store is None or known <= self.max_offset(queue):
+    def _repair_offset(self, queue: MessageQueue, offset: int) -> None:
+        """Move progress that lies past the end of its queue to an offset: no commit lowers it.
+
+        The broker's progress counts: what was noted here and is not committed has moved nothing.
+        """
+        store = self._remote_offset_store
+        if store is None:
             return
-        end = end_past_progress(self.offset_store, queue, known, offset)
-        if end is not None:
-            self._broker_of(queue).correct_consumer_offset(self.group, *end)
-            self.offset_store.read_offset(queue, ReadOffsetType.READ_FROM_STORE)
+        broker = self._broker_of(queue)
+        found = broker.query_consumer_offset(self.group, queue.topic, queue.queue_id)
+        # The end is read after the progress: what was stored and consumed between is no error.
+        if found.offset is None or found.offset <= broker.max_offset(queue.topic, queue.queue_id):
+            return
+        end = end_past_progress(store, queue, found.offset, offset)
+        if end is not None and end.generation == found.generation:  # else the next commit tells
+            broker.correct_consumer_offset(self.group, *end._replace(progress=found.offset))
+            store.read_offset(queue, ReadOffsetType.READ_FROM_STORE)
 
     def persist_consumer_offset(self) -> None:
         """Commit the progress that was noted."""

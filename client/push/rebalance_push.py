@@ -12,7 +12,7 @@ from client.consumer.subscription import newer
 from client.offset_store.offset_store import compute_pull_from_where
 
 if TYPE_CHECKING:
-    from broker.api.offsets import OffsetCommit
+    from broker.api.offsets import ProgressPastEnd
     from client.listener.process_queue import ProcessQueue
     from client.runtime.pull_service import PullRequest
     from storage.format.message import MessageQueue
@@ -114,7 +114,7 @@ class RebalancePush:
         for request in requests:
             self._consumer.instance.pull_service.execute_pull_request_immediately(request)
 
-    def repair_offset(self, request: PullRequest, end: OffsetCommit | None = None) -> None:
+    def repair_offset(self, request: PullRequest, end: ProgressPastEnd | None = None) -> None:
         """Repair progress that lay outside of its queue; the next rebalance takes the queue again
         (the task of OFFSET_ILLEGAL in pullMessage).
 
@@ -133,7 +133,7 @@ class RebalancePush:
                 consumer.rebalance.process_queues.pop(queue, None)
         logger.warning("an offset was put right: %s", request)
 
-    def _correct(self, request: PullRequest, end: OffsetCommit) -> bool:
+    def _correct(self, request: PullRequest, end: ProgressPastEnd) -> bool:
         """Whether the broker put progress past the end right: a commit never lowers it.
 
         If not, it is tried again. The next pull would find a later end.

@@ -250,7 +250,9 @@ def place(
                 f"at the end; 'rmqctl offset reset -g {group.name} -t {topic} --to-earliest' reads "
                 "the stored messages"
             )
-            broker.correct_consumer_offset(group.name, topic, queue_id, most, known.generation)
+            broker.correct_consumer_offset(
+                group.name, topic, queue_id, most, known.generation, offset
+            )
             continue
         elif offset is None or offset >= least:
             continue

@@ -281,7 +281,7 @@ def test_progress_is_moved_to_the_end_at_which_it_was_found(broker, stored):
     fill(broker)
     broker.update_consumer_offsets("g", [OffsetCommit("T", 0, 50)])
     broker.send_column("T", [b"x"] * stored, 0)
-    moved = broker.correct_consumer_offset("g", "T", 0, 5)
+    moved = broker.correct_consumer_offset("g", "T", 0, 5, progress=50)
     assert moved == OffsetQuery(5, 1)
     [move] = [*Journal(broker.view.root).entries()][-1]["moves"]
     assert (move["old"], move["new"]) == (50, 5)
@@ -298,8 +298,17 @@ def test_progress_that_was_moved_since_it_was_found_past_the_end_stays(broker):
     broker.update_consumer_offsets("g", [OffsetCommit("T", 0, 50)])
     broker.send_column("T", [b"x"] * 100, 0)
     broker.progress.move("g", {("T", 0): 90})
-    assert broker.correct_consumer_offset("g", "T", 0, 5, 0) == OffsetQuery(90, 1)
-    assert broker.correct_consumer_offset("g", "T", 0, 5, 1) == OffsetQuery(5, 2)
+    assert broker.correct_consumer_offset("g", "T", 0, 5, 0, 50) == OffsetQuery(90, 1)
+    assert broker.correct_consumer_offset("g", "T", 0, 5, 1, 90) == OffsetQuery(5, 2)
+
+
+@pytest.mark.parametrize("claim", [(40,), (40, 0, 81), (40, 0, 40), (40, 0, 12)])
+def test_progress_within_its_queue_stays_whatever_end_is_named(broker, claim):
+    broker.update_topic(TopicConfig("T", 1, 1))
+    broker.send_column("T", [b"x"] * 100, 0)
+    broker.update_consumer_offsets("g", [OffsetCommit("T", 0, 80)])
+    assert broker.correct_consumer_offset("g", "T", 0, *claim) == OffsetQuery(80)
+    assert "moves" not in [*Journal(broker.view.root).entries()][-1]
 
 
 @pytest.mark.conformance("G12", "D11")

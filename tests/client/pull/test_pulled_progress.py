@@ -115,6 +115,24 @@ def test_progress_past_the_end_is_moved_although_it_was_never_read(broker, consu
     assert committed(broker, consumer, 8) == OffsetQuery(8, 1)
 
 
+def test_progress_within_the_queue_stays_whatever_was_noted_before(broker, consumer):
+    broker.update_consumer_offsets("g", [OffsetCommit("T", 0, 30)])
+    assert consumer.fetch_consume_offset(QUEUE) == 30
+    consumer.update_consume_offset(QUEUE, 1_000)  # a mistake that is not committed yet
+    assert committed(broker, consumer, 10) == OffsetQuery(30)
+    assert committed(broker, consumer, 31) == OffsetQuery(31)
+    assert "moves" not in [*Journal(broker.view.root).entries()][-1]
+
+
+def test_progress_past_the_end_that_was_moved_again_is_not_corrected(broker, consumer):
+    broker.update_consumer_offsets("g", [OffsetCommit("T", 0, 1_000)])
+    assert consumer.fetch_consume_offset(QUEUE) == 1_000
+    move_in_silence(broker, 2_000)
+    assert committed(broker, consumer, 7) == OffsetQuery(2_000, 1)
+    with pytest.raises(ProgressMovedError):
+        consumer.update_consume_offset(QUEUE, 8)
+
+
 def test_a_broker_that_can_not_be_asked_raises_and_nothing_is_noted(broker, clock, manager):
     fill(broker, 50, queues=1)
     failing = FailingBroker(broker, clock)
