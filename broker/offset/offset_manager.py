@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from broker.api.offsets import MAX_OFFSET, OffsetCommit, OffsetQuery, ProgressPastEnd
 from broker.errors import BrokerSystemError, NoPermissionError
 from broker.tables.shared_table import READ_ONLY
-from broker.validation import check_group, check_topic
+from broker.validation import check_group, check_topic, typed
 from storage.configs.consumer_offsets import split_topic_at_group, topic_at_group
 from storage.configs.progress_table import ProgressTable, QueueProgress
 from storage.errors import CorruptFileError, go_on_without
@@ -42,6 +42,11 @@ _CORRECTION: Final = {
     "command": "correct offset",
     "reason": "the progress lay behind the end of the queue",
 }
+
+
+_COMMITTED: Final = "committed"
+_MOVED: Final = "moved"
+_CORRECTED: Final = "corrected"
 
 
 class _NothingToCorrect(Exception):
@@ -175,7 +180,7 @@ class ConsumerOffsetManager:
         offered: dict[ProgressKey, int | None] = {}
         for (topic, queue_id), offset in targets.items():
             commit = OffsetCommit(topic, queue_id, 0 if offset is None else offset)
-            offered[self._checked(group, commit)[0]] = offset
+            offered[self._checked(group, commit, _MOVED)[0]] = offset
         note = {"command": "move progress"} if note is None else note
         return move_offsets(
             self._file,
@@ -208,7 +213,7 @@ class ConsumerOffsetManager:
         wanted = OffsetCommit(topic, queue_id, 0)
         if found is not None:
             wanted = OffsetCommit(topic, queue_id, found.end, found.generation)
-        key, then = self._checked(group, wanted)
+        key, then = self._checked(group, wanted, _CORRECTED)
         with self._lock:
             noted = self._noted.get(key)
 
@@ -305,7 +310,9 @@ class ConsumerOffsetManager:
             # Nothing of this process is lost: a producer does not end as if it had not sent.
             go_on_without(error, "config/consumerOffset.json stays as it is")
 
-    def _checked(self, group: str, commit: OffsetCommit) -> tuple[ProgressKey, QueueProgress]:
+    def _checked(
+        self, group: str, commit: OffsetCommit, what: str = _COMMITTED
+    ) -> tuple[ProgressKey, QueueProgress]:
         key = self._keys.get((commit.topic, group))
         if key is None:
             if not self._writable:
@@ -320,13 +327,30 @@ class ConsumerOffsetManager:
             and 0 <= queue_id <= MAX_INT
             and 0 <= generation <= MAX_LONG
         ):
-            raise BrokerSystemError(
-                f"offset {offset} of queue {queue_id} of topic {commit.topic} can not be committed "
-                f"in generation {generation}: an offset is a whole number from 0 to {MAX_OFFSET}, "
-                f"a queue id is one from 0 to {MAX_INT}, a generation one from 0 to {MAX_LONG}; "
-                "commit the next_begin_offset of a pull"
-            )
+            raise _refusal(group, commit, what)
         return (key, queue_id), QueueProgress(generation, offset)
+
+
+def _refusal(group: str, commit: OffsetCommit, what: str) -> BrokerSystemError:
+    """The error that names the number of a commit, move or correction that is wrong."""
+    numbers = (
+        ("offset", commit.offset, MAX_OFFSET),
+        ("queue id", commit.queue_id, MAX_INT),
+        ("generation", commit.generation, MAX_LONG),
+    )
+    name, number, most = next(
+        (name, number, most)
+        for name, number, most in numbers
+        if type(number) is not int or not 0 <= number <= most
+    )
+    given = number if type(number) is int else typed(number)
+    reason = f"the {name} is {given}; it is a whole number (int) from 0 to {most}"
+    if what == _COMMITTED and name == "offset":
+        reason += ": commit the next_begin_offset of a pull"
+    return BrokerSystemError(
+        f"progress of group {group} in queue {commit.queue_id} of topic {commit.topic} "
+        f"can not be {what}: {reason}"
+    )
 
 
 class _Given(NamedTuple):

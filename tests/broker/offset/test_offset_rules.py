@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from typing import Any
 
+import numpy
 import pytest
 
 from broker.api.broker import Broker
@@ -14,6 +15,7 @@ from broker.config import BrokerConfig
 from broker.errors import BrokerSystemError, InvalidNameError
 from broker.offset.offset_manager import is_young
 from broker.offset.start_position import compute_pull_from_where
+from broker.validation import typed
 from storage.configs.consumer_offsets import load_consumer_offsets
 from storage.configs.journal import Journal
 from storage.configs.progress import ProgressFile
@@ -176,9 +178,49 @@ def test_senseless_commits_are_refused(broker, root, group, commit, error):
 
 @pytest.mark.parametrize(("queue_id", "offset"), [(MAX_INT + 1, 1), (0, MAX_OFFSET + 1), (0, -1)])
 def test_a_move_to_a_number_that_no_reader_takes_is_refused(broker, root, queue_id, offset):
-    with pytest.raises(BrokerSystemError, match="can not be committed"):
+    with pytest.raises(BrokerSystemError, match="can not be moved") as raised:
         broker.progress.move("g", {("T", queue_id): offset})
+    assert "pull" not in str(raised.value)
     assert not (root / "rmqctl" / "offsets.log").exists()
+
+
+ADVICE = "commit the next_begin_offset of a pull"
+OFFSET_RANGE = f"it is a whole number (int) from 0 to {MAX_OFFSET}"
+
+
+@pytest.mark.parametrize(
+    ("commit", "reason"),
+    [
+        (OffsetCommit("T", 0, -1), f"the offset is -1; {OFFSET_RANGE}: {ADVICE}"),
+        (
+            OffsetCommit("T", 0, numpy.int64(3)),  # type: ignore[arg-type]
+            f"the offset is {typed(numpy.int64(3))}; {OFFSET_RANGE}: {ADVICE}",
+        ),
+        (
+            OffsetCommit("T", 0, True),
+            f"the offset is {typed(True)}; {OFFSET_RANGE}: {ADVICE}",
+        ),
+        (
+            OffsetCommit("T", MAX_INT + 1, 3),
+            f"the queue id is {MAX_INT + 1}; it is a whole number (int) from 0 to {MAX_INT}",
+        ),
+        (
+            OffsetCommit("T", 0, 3, -1),
+            f"the generation is -1; it is a whole number (int) from 0 to {MAX_LONG}",
+        ),
+    ],
+)
+def test_a_refused_commit_names_the_number_that_is_wrong(broker, commit, reason):
+    with pytest.raises(BrokerSystemError) as raised:
+        broker.update_consumer_offsets("g", [commit])
+    sentence = f"progress of group g in queue {commit.queue_id} of topic T can not be committed"
+    assert raised.value.args[0] == f"{sentence}: {reason}"
+
+
+def test_a_refused_correction_speaks_of_no_commit(broker):
+    with pytest.raises(BrokerSystemError, match="can not be corrected: the offset is -1") as raised:
+        broker.correct_consumer_offset("g", "T", 0, -1)
+    assert ADVICE not in str(raised.value)
 
 
 def test_what_could_not_be_written_is_not_forgotten(open_broker, root):
