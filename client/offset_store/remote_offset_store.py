@@ -9,7 +9,8 @@ elsewhere, for instance by a reset. Then this store
   3. calls ``moved``, which drops the queue and begins anew,
 
 until the queue is removed or read from the store again. So old progress never overwrites a reset,
-even if the notice of it was lost.
+even if the notice of it was lost. A correction of this consumer itself (``correct_offset``) begins
+a generation, too, and is no such move.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from broker.api.offsets import OffsetCommit, OffsetQuery
+from broker.api.offsets import OffsetCommit, OffsetQuery, ProgressPastEnd
 from broker.errors import BrokerError
 from client.errors import UNANSWERED, ClientError
 from storage.format.message import MessageQueue
@@ -56,6 +57,7 @@ class RemoteBrokerOffsetStore:
         self._offsets: dict[MessageQueue, int] = {}
         self._generations: dict[MessageQueue, int] = {}
         self._ignored: set[MessageQueue] = set()  # moved elsewhere
+        self._correcting: set[MessageQueue] = set()  # a newer generation may be our own
 
     def load(self) -> None:
         """Do nothing: progress is read queue by queue."""
@@ -93,6 +95,27 @@ class RemoteBrokerOffsetStore:
         except (*UNANSWERED, BrokerError, ClientError):
             return True
         return found.generation != known
+
+    def correct_offset(self, queue: MessageQueue, found: ProgressPastEnd) -> None:
+        """Have the broker move progress past the end of its queue back, and go on from there.
+
+        A commit that ends meanwhile does not take the new generation for a move. Where the progress
+        was moved elsewhere at the same time, nothing is taken over: the next commit tells. Raises
+        the errors of the broker.
+        """
+        broker = self._broker(queue.broker_name)
+        with self._lock:
+            self._correcting.add(queue)
+        try:
+            answer = broker.correct_consumer_offset(self._group, *found)
+            with self._lock:
+                known = self._generations.get(queue, 0)
+                corrected = (found.generation + 1, found.end)
+                if known == found.generation and (answer.generation, answer.offset) == corrected:
+                    self._adopt(queue, answer)
+        finally:
+            with self._lock:
+                self._correcting.discard(queue)
 
     def persist_all(self, queues: Collection[MessageQueue]) -> None:
         """See OffsetStore.persist_all. Removes from memory what it has of other queues.
@@ -177,7 +200,9 @@ class RemoteBrokerOffsetStore:
         with self._lock:
             for queue, commit, answer in zip(queues, commits, answers, strict=True):
                 # The progress of a queue that was given up, or read anew, meanwhile is another
-                # owner's.
+                # owner's. What happens beside a correction is judged by the next commit.
+                if queue in self._correcting or queue not in self._offsets:
+                    continue
                 known = self._generations.get(queue, 0)
                 if answer.generation > commit.generation and known == commit.generation:
                     self._adopt(queue, answer)

@@ -432,8 +432,7 @@ class LitePullConsumer(ActiveConsumer):
                 known = self.rebalance.process_queues.get(queue)
                 if known is not request.process_queue or request.process_queue.dropped:
                     return  # given up or moved meanwhile, and its progress with it
-                broker = self.instance.routes.broker(queue.broker_name)
-                broker.correct_consumer_offset(self.group, *end)
+                self.correct_offset(queue, end)
                 self._begin_anew([queue])
             logger.warning("an offset was put right: %s", request)
         except Exception:

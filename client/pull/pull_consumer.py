@@ -161,12 +161,12 @@ class PullConsumer(ActiveConsumer):
         broker = self._broker_of(queue)
         found = broker.query_consumer_offset(self.group, queue.topic, queue.queue_id)
         # The end is read after the progress: what was stored and consumed between is no error.
-        if found.offset is None or found.offset <= broker.max_offset(queue.topic, queue.queue_id):
+        end = broker.max_offset(queue.topic, queue.queue_id)
+        if found.offset is None or found.offset <= end:
             return
-        end = end_past_progress(store, queue, found.offset, offset)
-        if end is not None and end.generation == found.generation:  # else the next commit tells
-            broker.correct_consumer_offset(self.group, *end._replace(progress=found.offset))
-            store.read_offset(queue, ReadOffsetType.READ_FROM_STORE)
+        past = end_past_progress(store, queue, found.offset, min(offset, end))
+        if past is not None and past.generation == found.generation:  # else the next commit tells
+            store.correct_offset(queue, past._replace(progress=found.offset))
 
     def persist_consumer_offset(self) -> None:
         """Commit the progress that was noted."""

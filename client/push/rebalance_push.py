@@ -140,8 +140,7 @@ class RebalancePush:
         """
         consumer, queue = self._consumer, request.message_queue
         try:
-            broker = consumer.instance.routes.broker(queue.broker_name)
-            broker.correct_consumer_offset(consumer.group, *end)
+            consumer.correct_offset(queue, end)
         except Exception:
             logger.exception("an offset could not be put right: %s", request)
             delay_ms = consumer.instance.config.pull_time_delay_mills_when_exception

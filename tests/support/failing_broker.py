@@ -45,6 +45,13 @@ class STATUS:
     status: SendStatus
 
 
+@dataclass(frozen=True)
+class THEN:
+    """It is done, and the action runs before the answer comes."""
+
+    action: Callable[[], object]
+
+
 LOST = object()
 """It is done, but no answer comes."""
 
@@ -103,6 +110,10 @@ class FailingBroker:
             case SILENT(ms):
                 self._advance(ms)
                 raise RemotingTimeoutError(f"no answer within {ms} ms")
+            case THEN(action):
+                answer = do()
+                action()
+                return answer
             case STATUS(status):
                 return do()._replace(send_status=status)
             case _ if outcome is LOST:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.api.offsets import OffsetCommit
+from broker.api.offsets import OffsetCommit, OffsetQuery, ProgressPastEnd
 from client.errors import BrokerNotExistError
 from client.offset_store.local_offset_store import LocalFileOffsetStore
 from client.offset_store.offset_store import OffsetStore, ReadOffsetType
@@ -19,7 +19,7 @@ from client.offset_store.remote_offset_store import RemoteBrokerOffsetStore
 from storage.configs.topics import TopicConfig
 from storage.errors import CorruptFileError, DamagedFileWarning
 from storage.format.message import MessageQueue
-from tests.support.failing_broker import DOWN, FailingBroker
+from tests.support.failing_broker import DOWN, THEN, FailingBroker
 
 MEMORY = ReadOffsetType.READ_FROM_MEMORY
 STORE = ReadOffsetType.READ_FROM_STORE
@@ -267,6 +267,57 @@ def test_two_queues_may_be_moved_while_a_third_goes_on(aged) -> None:
     store.persist_all([Q0, Q1, Q2])
     assert moves == [{Q0: 1, Q1: 2}]
     assert aged.consumer_offsets("g") == {("g", "T"): {0: 1, 1: 2, 2: 6}}
+
+
+def test_the_commit_of_a_queue_that_is_given_up_meanwhile_reports_no_move(aged, clock) -> None:
+    moves: list[object] = []
+    failing = FailingBroker(aged, clock)
+    store = consumed(failing, moves.append)
+    aged.progress.move("g", {("T", 0): 10})
+    failing.plan("update_consumer_offsets", THEN(lambda: store.remove_offset(Q0)))
+    store.persist_all([Q0])
+    assert moves == []
+    assert store.clone_offset_table() == {}
+
+
+@pytest.mark.conformance("D11")
+def test_a_correction_of_its_own_is_no_move(aged, clock) -> None:
+    moves: list[object] = []
+    failing = FailingBroker(aged, clock)
+    store = consumed(failing, moves.append)
+    failing.plan("correct_consumer_offset", THEN(lambda: store.persist_all([Q0])))
+    store.correct_offset(Q0, ProgressPastEnd("T", 0, 0, 0, 50))
+    store.update_offset(Q0, 3, increase_only=False)
+    store.persist_all([Q0])
+    assert moves == []
+    assert aged.query_consumer_offset("g", "T", 0) == OffsetQuery(3, 1)
+
+
+@pytest.mark.conformance("G12", "D11")
+@pytest.mark.parametrize("target", [10, 90, None])
+def test_a_move_before_or_beside_a_correction_is_reported(aged, clock, target) -> None:
+    moves: list[object] = []
+    failing = FailingBroker(aged, clock)
+    store = consumed(failing, moves.append)
+    aged.progress.move("g", {("T", 0): target})
+    failing.plan("correct_consumer_offset", THEN(lambda: store.persist_all([Q0])))
+    store.correct_offset(Q0, ProgressPastEnd("T", 0, 0, 0, 50))
+    store.update_offset(Q0, 3, increase_only=False)
+    store.persist_all([Q0])
+    assert moves == [{Q0: target}]
+    assert aged.query_consumer_offset("g", "T", 0).offset == target
+
+
+def test_a_correction_that_fails_leaves_moves_to_be_reported(aged, clock) -> None:
+    moves: list[object] = []
+    failing = FailingBroker(aged, clock)
+    store = consumed(failing, moves.append)
+    failing.plan("correct_consumer_offset", DOWN)
+    with pytest.raises(type(DOWN)):
+        store.correct_offset(Q0, ProgressPastEnd("T", 0, 0, 0, 50))
+    aged.progress.move("g", {("T", 0): 10})
+    store.persist_all([Q0])
+    assert moves == [{Q0: 10}]
 
 
 # -- in a file

@@ -13,7 +13,7 @@ from storage.configs.progress import ProgressFile
 from storage.configs.topics import TopicConfig
 from storage.format.message import MessageQueue
 from tests.support.consumers import aged_broker, eventually, fill, pull_what_is_there, turn
-from tests.support.failing_broker import FailingBroker
+from tests.support.failing_broker import THEN, FailingBroker
 
 QUEUE = MessageQueue("T", "broker-a", 0)
 
@@ -108,6 +108,23 @@ def test_a_broker_that_can_not_correct_is_asked_again(broker, clock, make_lite, 
     fill(broker, 1, queues=1)
     scheduler.advance(consumer.instance.config.pull_time_delay_mills_when_exception)
     assert poll_until(consumer, scheduler, 1) == [5]
+
+
+@pytest.mark.conformance("D11")
+def test_a_commit_during_the_repair_is_not_taken_for_a_reset(
+    broker, clock, make_lite, scheduler, caplog
+):
+    failing = FailingBroker(broker, clock)
+    fill(broker, 5, queues=1)
+    broker.update_consumer_offsets("g", [OffsetCommit("T", 0, 1_000)])
+    consumer = make_lite(brokers=[failing])
+    commit = THEN(lambda: consumer.offset_store.persist_all([QUEUE]))
+    failing.plan("correct_consumer_offset", commit)
+    started(consumer)
+    fill(broker, 3, queues=1)
+    assert poll_until(consumer, scheduler, 3) == [5, 6, 7]
+    assert "progress was moved" not in caplog.text
+    assert broker.query_consumer_offset("g", "T", 0) == OffsetQuery(8, 1)
 
 
 def test_a_queue_that_was_given_up_is_left_as_it_is(broker, make_lite, scheduler):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from broker.api.offsets import OffsetCommit, OffsetQuery
@@ -13,7 +15,7 @@ from storage.configs.journal import Journal
 from storage.configs.progress import ProgressFile
 from storage.format.message import MessageQueue
 from tests.support.consumers import eventually, fill
-from tests.support.failing_broker import DOWN, FailingBroker
+from tests.support.failing_broker import DOWN, THEN, FailingBroker
 
 QUEUE = MessageQueue("T", "broker-a", 0)
 
@@ -131,6 +133,41 @@ def test_progress_past_the_end_that_was_moved_again_is_not_corrected(broker, con
     assert committed(broker, consumer, 7) == OffsetQuery(2_000, 1)
     with pytest.raises(ProgressMovedError):
         consumer.update_consume_offset(QUEUE, 8)
+
+
+@pytest.mark.conformance("D11")
+def test_a_commit_during_a_correction_is_not_taken_for_a_reset(broker, clock, manager, scheduler):
+    fill(broker, 100, queues=1)
+    broker.update_consumer_offsets("g", [OffsetCommit("T", 0, 1_000)])
+    failing = FailingBroker(broker, clock)
+    with PullConsumer("g", brokers=[failing], manager=manager) as consumer:
+        store = consumer.offset_store
+        timer = threading.Thread(target=store.persist_all, args=([QUEUE],))
+
+        def commit() -> None:
+            timer.start()
+            timer.join(5)  # it would wait for the correction if it took it for a reset
+
+        failing.plan("correct_consumer_offset", THEN(commit))
+        assert consumer.fetch_consume_offset(QUEUE) == 1_000
+        consumer.update_consume_offset(QUEUE, 100)
+        timer.join()
+        fill(broker, 1, queues=1)
+        assert committed(broker, consumer, 101) == OffsetQuery(101, 1)
+
+
+@pytest.mark.conformance("G12", "D11")
+def test_a_reset_just_before_a_correction_is_told(broker, clock, manager):
+    fill(broker, 100, queues=1)
+    broker.update_consumer_offsets("g", [OffsetCommit("T", 0, 1_000)])
+    failing = FailingBroker(broker, clock)
+    reset = THEN(lambda: move_in_silence(broker, 3))
+    with PullConsumer("g", brokers=[failing], manager=manager) as consumer:
+        assert consumer.fetch_consume_offset(QUEUE) == 1_000
+        failing.plan("max_offset", reset)  # the last look before the correction
+        assert committed(broker, consumer, 100) == OffsetQuery(3, 1)
+        with pytest.raises(ProgressMovedError, match="was moved to 3"):
+            consumer.update_consume_offset(QUEUE, 101)
 
 
 def test_a_broker_that_can_not_be_asked_raises_and_nothing_is_noted(broker, clock, manager):

@@ -10,7 +10,7 @@ from storage.configs.progress import ProgressFile
 from storage.configs.topics import TopicConfig
 from storage.format.message import MessageQueue
 from tests.support.consumers import Heard, aged_broker, eventually, fill, pull_until, turn
-from tests.support.failing_broker import FailingBroker
+from tests.support.failing_broker import THEN, FailingBroker
 
 QUEUE = MessageQueue("T", "broker-a", 0)
 
@@ -64,6 +64,24 @@ def test_what_is_stored_before_the_progress_is_put_right_is_consumed(
     consumer.persist_consumer_offset()
     assert broker.query_consumer_offset("g", "T", 0).offset == 20 + stored
     assert [m.queue_offset for m in heard.messages] == [*range(20, 20 + stored)]
+
+
+@pytest.mark.conformance("D11")
+def test_a_commit_during_the_repair_is_not_taken_for_a_reset(
+    broker, clock, make_consumer, scheduler, caplog
+):
+    fill(broker, 20, queues=1)
+    broker.update_consumer_offsets("g", [OffsetCommit("T", 0, 500)])
+    failing = FailingBroker(broker, clock)
+    consumer = make_consumer(brokers=[failing], listener=Heard())
+    commit = THEN(lambda: consumer.offset_store.persist_all([QUEUE]))
+    failing.plan("correct_consumer_offset", commit)
+    consumer.start()
+    turn(consumer)
+    scheduler.advance(10_000)
+    assert failing.called("correct_consumer_offset") == 1
+    assert "progress was moved" not in caplog.text
+    assert broker.query_consumer_offset("g", "T", 0) == OffsetQuery(20, 1)
 
 
 @pytest.mark.conformance("D11")
