@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from broker.api.offsets import MAX_OFFSET
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from client.consumer.consumer import ConsumerArguments
     from client.consumer.subscription import MessageSelector
+    from client.offset_store.remote_offset_store import RemoteBrokerOffsetStore
     from storage.format.message import MessageExt, MessageQueue
 
 BROKER_SUSPEND_MAX_TIME_MS: Final = 20_000
@@ -178,20 +180,32 @@ class PullConsumer(ActiveConsumer):
     def progress_moved(self, moved: Mapping[MessageQueue, int | None]) -> None:
         """Have ``update_consume_offset`` refuse offsets from before the move."""
         with self._moving:
-            super().progress_moved(moved)
-            ours = self._noted | self._fetched
-            self._moved.update({queue: offset for queue, offset in moved.items() if queue in ours})
+            self._take_note(moved)
+
+    def _take_note(self, moved: Mapping[MessageQueue, int | None]) -> None:
+        super().progress_moved(moved)
+        ours = self._noted | self._fetched
+        self._moved.update({queue: offset for queue, offset in moved.items() if queue in ours})
 
     def reset_offset(self, offsets: Mapping[MessageQueue, int]) -> None:
-        """See ConsumerInner. A notice may come after the move was read."""
+        """See ConsumerInner. The broker is asked on the timer's thread."""
         store = self._remote_offset_store
         if store is None:
             super().progress_moved(offsets)
-            return
+        else:
+            task = partial(self._noticed, store, dict(offsets))
+            self.instance.pull_service.execute_task_later(task, 0)
+
+    def _noticed(self, store: RemoteBrokerOffsetStore, offsets: Mapping[MessageQueue, int]) -> None:
+        """Take note of what was moved; a notice may come after the move was read.
+
+        Under the lock, as a correction of this consumer would look like a move while it is made.
+        """
         with self._moving:
             ours = self._noted | self._fetched
-        moved = {q: offset for q, offset in offsets.items() if q in ours and store.is_moved(q)}
-        self.progress_moved(moved)
+            self._take_note(
+                {q: offset for q, offset in offsets.items() if q in ours and store.is_moved(q)}
+            )
 
     def after_fork(self) -> None:
         """See Consumer.after_fork."""

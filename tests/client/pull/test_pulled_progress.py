@@ -61,12 +61,19 @@ def test_progress_that_is_not_noted_for_long_is_taken_after_it_was_read(
 
 @pytest.mark.conformance("G12")
 @pytest.mark.parametrize(("is_noticed", "target"), [(True, 2), (False, 2), (False, None)])
-def test_a_move_is_not_overwritten_and_the_program_is_told(broker, consumer, is_noticed, target):
+def test_a_move_is_not_overwritten_and_the_program_is_told(
+    broker, consumer, scheduler, is_noticed, target
+):
     assert consumer.fetch_consume_offset(QUEUE) == 0
     assert committed(broker, consumer, 30) == OffsetQuery(30)
     if is_noticed:
         broker.progress.move("g", {("T", 0): target})
-        eventually(lambda: consumer.offset_store.clone_offset_table() == {})
+
+        def is_told() -> bool:
+            scheduler.advance(0)
+            return consumer.offset_store.clone_offset_table() == {}
+
+        eventually(is_told)
     else:
         move_in_silence(broker, target)
         consumer.update_consume_offset(QUEUE, 31)
@@ -82,18 +89,46 @@ def test_a_move_is_not_overwritten_and_the_program_is_told(broker, consumer, is_
 
 
 @pytest.mark.parametrize("target", [0, 2])
-def test_a_notice_that_comes_after_the_move_was_read_is_no_move(broker, consumer, target):
+def test_a_notice_that_comes_after_the_move_was_read_is_no_move(
+    broker, consumer, scheduler, target
+):
     move_in_silence(broker, target)
     assert consumer.fetch_consume_offset(QUEUE) == target
     consumer.reset_offset({QUEUE: target})
+    scheduler.advance(0)
     assert committed(broker, consumer, 4) == OffsetQuery(4, 1)
     consumer.reset_offset({QUEUE: target})
+    scheduler.advance(0)
     assert committed(broker, consumer, 5) == OffsetQuery(5, 1)
 
 
-def test_a_move_of_a_queue_that_the_program_never_read_is_no_error(broker, consumer):
+def test_a_notice_waits_for_no_broker_and_for_no_call_of_the_program(
+    broker, clock, manager, scheduler
+):
+    fill(broker, 50, queues=1)
+    failing = FailingBroker(broker, clock)
+    with PullConsumer("g", brokers=[failing], manager=manager) as consumer:
+        notice = threading.Thread(target=consumer.reset_offset, args=({QUEUE: 3},))
+
+        def told_meanwhile() -> None:
+            move_in_silence(broker, 3)
+            notice.start()
+            notice.join(5)  # it would wait for the end of the call
+            assert not notice.is_alive()
+
+        failing.plan("query_consumer_offset", THEN(told_meanwhile))
+        assert consumer.fetch_consume_offset(QUEUE) == 0
+        notice.join()
+        assert failing.called("query_consumer_offset") == 1, "it asks on the timer's thread"
+        scheduler.advance(0)
+        with pytest.raises(ProgressMovedError, match="was moved to 3"):
+            consumer.update_consume_offset(QUEUE, 4)
+
+
+def test_a_move_of_a_queue_that_the_program_never_read_is_no_error(broker, consumer, scheduler):
     move_in_silence(broker, 2)
     consumer.reset_offset({QUEUE: 2})
+    scheduler.advance(0)
     assert committed(broker, consumer, 9) == OffsetQuery(9, 1)
 
 
