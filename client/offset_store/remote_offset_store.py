@@ -84,6 +84,11 @@ class RemoteBrokerOffsetStore:
             self._ignored.discard(queue)
         return found.offset
 
+    def generation_of(self, queue: MessageQueue) -> int | None:
+        """Give the generation of the progress that was read here; None if none was."""
+        with self._lock:
+            return self._generations.get(queue)
+
     def is_moved(self, queue: MessageQueue) -> bool:
         """Whether the progress was moved since it was read here; True if that is unknown."""
         with self._lock:
@@ -117,19 +122,22 @@ class RemoteBrokerOffsetStore:
             with self._lock:
                 self._correcting.discard(queue)
 
-    def persist_all(self, queues: Collection[MessageQueue]) -> None:
+    def persist_all(
+        self, queues: Collection[MessageQueue], kept: Collection[MessageQueue] = ()
+    ) -> None:
         """See OffsetStore.persist_all. Removes from memory what it has of other queues.
 
-        Every entry goes to its broker, changed or not: so a move is noticed.
+        Every entry goes to its broker, changed or not: so a move is noticed. Those of queues that
+        are only ``kept`` stay in memory, and are not committed.
         """
         if not queues:
             return
-        wanted = frozenset(queues)
+        wanted, known = frozenset(queues), frozenset(kept).union(queues)
         with self._lock:
-            for queue in [queue for queue in self._offsets if queue not in wanted]:
+            for queue in [queue for queue in self._offsets if queue not in known]:
                 logger.info("forgot the progress of a queue: group=%s %s", self._group, queue)
                 self._forget(queue)
-            entries = dict(self._offsets)
+            entries = {queue: o for queue, o in self._offsets.items() if queue in wanted}
         self._commit(entries)
 
     def persist(self, queue: MessageQueue) -> None:

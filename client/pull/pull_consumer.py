@@ -144,13 +144,26 @@ class PullConsumer(ActiveConsumer):
         with self._moving:
             if queue in self._moved:
                 raise ProgressMovedError(self.group, queue, self._moved[queue])
-            # So that the number belongs to the generation of now: a commit of an older one counts
-            # as one from before a move.
-            known = self.offset_store.read_offset(queue, ReadOffsetType.MEMORY_FIRST_THEN_STORE)
+            known = self._known_offset(queue)
             if known is not None and offset < known:
                 self._repair_offset(queue, offset)
             self._noted.add(queue)
             self.offset_store.update_offset(queue, offset, increase_only=False)
+
+    def _known_offset(self, queue: MessageQueue) -> int | None:
+        """Give the progress to which a noted number belongs.
+
+        Read before the number is noted, so that this belongs to the generation of now: a commit of
+        an older one counts as one from before a move. Raises ProgressMovedError where the program
+        read that there is no progress, and a newer generation has begun since.
+        """
+        store = self._remote_offset_store
+        before = None if store is None else store.generation_of(queue)
+        known = self.offset_store.read_offset(queue, ReadOffsetType.MEMORY_FIRST_THEN_STORE)
+        if store is not None and before is not None and store.generation_of(queue) != before:
+            self._take_note({queue: known})
+            raise ProgressMovedError(self.group, queue, known)
+        return known
 
     def _repair_offset(self, queue: MessageQueue, offset: int) -> None:
         """Move progress that lies past the end of its queue to an offset: no commit lowers it.
@@ -175,7 +188,12 @@ class PullConsumer(ActiveConsumer):
         if self._state is ServiceState.RUNNING:
             with self._moving:
                 queues = {*self.rebalance.process_queues, *self._noted}
-            self.offset_store.persist_all(queues)
+                fetched = frozenset(self._fetched)
+            store = self._remote_offset_store
+            if store is None:
+                self.offset_store.persist_all(queues)
+            else:  # what the program read is kept, so that a later move shows
+                store.persist_all(queues, kept=fetched)
 
     def progress_moved(self, moved: Mapping[MessageQueue, int | None]) -> None:
         """Have ``update_consume_offset`` refuse offsets from before the move."""

@@ -71,7 +71,7 @@ def test_a_move_is_not_overwritten_and_the_program_is_told(
 
         def is_told() -> bool:
             scheduler.advance(0)
-            return consumer.offset_store.clone_offset_table() == {}
+            return not consumer.offset_store.clone_offset_table()
 
         eventually(is_told)
     else:
@@ -100,6 +100,73 @@ def test_a_notice_that_comes_after_the_move_was_read_is_no_move(
     consumer.reset_offset({QUEUE: target})
     scheduler.advance(0)
     assert committed(broker, consumer, 5) == OffsetQuery(5, 1)
+
+
+OTHER = QUEUE._replace(queue_id=1)
+
+
+@pytest.fixture
+def reading(open_broker, manager, scheduler):
+    """A consumer that noted progress of one queue, and only read that of another, long ago."""
+
+    def make(progress: int | None) -> tuple[EmbeddedBroker, PullConsumer]:
+        broker = open_broker(zero_when_young=False)
+        fill(broker, 100, queues=2)
+        if progress is not None:
+            broker.update_consumer_offsets("g", [OffsetCommit("T", 0, progress)])
+        consumer = PullConsumer("g", brokers=[broker], manager=manager)
+        consumer.start()
+        made.append(consumer)
+        assert consumer.fetch_consume_offset(QUEUE) == progress
+        consumer.update_consume_offset(OTHER, 5)
+        scheduler.advance(60_000)
+        return broker, consumer
+
+    made: list[PullConsumer] = []
+    yield make
+    for consumer in made:
+        consumer.shutdown()
+
+
+@pytest.mark.conformance("G12")
+@pytest.mark.parametrize("progress", [7, None])
+@pytest.mark.parametrize("noted", [3, 30])
+def test_a_move_of_a_queue_that_was_read_long_ago_is_told_without_a_notice(
+    reading, progress, noted
+):
+    broker, consumer = reading(progress)
+    move_in_silence(broker, 20)
+
+    def note_and_go_on() -> None:
+        committed(broker, consumer, noted)
+        consumer.update_consume_offset(QUEUE, noted + 1)
+
+    with pytest.raises(ProgressMovedError, match="was moved to 20"):
+        note_and_go_on()
+    assert broker.query_consumer_offset("g", "T", 0) == OffsetQuery(20, 1)
+    assert consumer.fetch_consume_offset(QUEUE) == 20
+    consumer.update_consume_offset(QUEUE, 21)
+    consumer.persist_consumer_offset()
+    assert broker.query_consumer_offset("g", "T", 0) == OffsetQuery(21, 1)
+
+
+@pytest.mark.parametrize("progress", [7, None])
+def test_a_late_notice_for_a_queue_that_was_read_long_ago_is_no_move(reading, scheduler, progress):
+    broker, consumer = reading(progress)
+    consumer.reset_offset({QUEUE: 7})
+    scheduler.advance(0)
+    consumer.update_consume_offset(QUEUE, 8)
+    consumer.persist_consumer_offset()
+    assert broker.query_consumer_offset("g", "T", 0) == OffsetQuery(8)
+
+
+def test_progress_that_was_only_read_is_not_committed(broker, manager, scheduler):
+    fill(broker, 100, queues=2)  # a young queue, whose progress is derived
+    with PullConsumer("g", brokers=[broker], manager=manager) as consumer:
+        assert consumer.fetch_consume_offset(QUEUE) == 0
+        consumer.update_consume_offset(OTHER, 5)
+        scheduler.advance(60_000)
+    assert broker.consumer_offsets("g") == {("g", "T"): {1: 5}}
 
 
 def test_a_notice_waits_for_no_broker_and_for_no_call_of_the_program(
