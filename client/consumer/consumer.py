@@ -33,10 +33,8 @@ if TYPE_CHECKING:
 
     from broker.api.broker import Broker
     from broker.api.members import SubscriptionData
-    from broker.api.offsets import ProgressPastEnd
     from client.hooks import FilterMessageHook
     from client.offset_store.offset_store import OffsetStore
-    from client.offset_store.remote_offset_store import RemoteBrokerOffsetStore
     from client.rebalance.rebalance import RebalanceRules
     from client.runtime.client_manager import ClientManager
     from client.runtime.instance import ClientInstance
@@ -251,24 +249,6 @@ class Consumer(ForkAware, ABC):
         return RemoteBrokerOffsetStore(
             self.group, self.instance.routes.broker, moved=self.progress_moved
         )
-
-    @property
-    def _remote_offset_store(self) -> RemoteBrokerOffsetStore | None:
-        """The store of progress that brokers have: not that of a broadcast, nor one of another
-        kind that the consumer brought along."""
-        from client.offset_store.remote_offset_store import RemoteBrokerOffsetStore
-
-        store = self.offset_store
-        return store if isinstance(store, RemoteBrokerOffsetStore) else None
-
-    def correct_offset(self, queue: MessageQueue, found: ProgressPastEnd) -> None:
-        """Have the broker move progress past the end of its queue back. Raises its errors."""
-        store = self._remote_offset_store
-        if store is not None:
-            store.correct_offset(queue, found)
-        else:  # the consumer brought its store along
-            broker = self.instance.routes.broker(queue.broker_name)
-            broker.correct_consumer_offset(self.group, *found)
 
     @abstractmethod
     def progress_moved(self, moved: Mapping[MessageQueue, int | None]) -> None:

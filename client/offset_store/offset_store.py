@@ -121,6 +121,22 @@ def end_past_progress(
     return ProgressPastEnd(topic, queue_id, next_begin_offset, generation, progress)
 
 
+def correct_offset(
+    offset_store: OffsetStore,
+    routes: Routes,
+    group: str,
+    queue: MessageQueue,
+    found: ProgressPastEnd,
+) -> None:
+    """Have the broker move progress past the end of its queue back. Raises its errors."""
+    from .remote_offset_store import RemoteBrokerOffsetStore
+
+    if isinstance(offset_store, RemoteBrokerOffsetStore):
+        offset_store.correct_offset(queue, found)
+    else:  # the consumer brought its store along
+        routes.broker(queue.broker_name).correct_consumer_offset(group, *found)
+
+
 def compute_pull_from_where(
     offset_store: OffsetStore, routes: Routes, config: ConsumerConfig, queue: MessageQueue
 ) -> int:

@@ -21,6 +21,7 @@ from client.runtime.service_state import ServiceState, not_startable
 if TYPE_CHECKING:
     from broker.api.broker import Broker
     from client.listener.process_queue import ProcessQueue
+    from client.offset_store.remote_offset_store import RemoteBrokerOffsetStore
     from client.runtime.pull_service import PullRequest
     from storage.format.message import MessageExt, MessageQueue
 
@@ -100,6 +101,15 @@ class ActiveConsumer(Consumer):
         BrokerNotExistError."""
         check_queue(queue)
         return self._running().routes.broker(queue.broker_name)
+
+    @property
+    def _remote_offset_store(self) -> RemoteBrokerOffsetStore | None:
+        """The store of progress that brokers have: not that of a broadcast, nor one of another
+        kind that the consumer brought along."""
+        from client.offset_store.remote_offset_store import RemoteBrokerOffsetStore
+
+        store = self.offset_store
+        return store if isinstance(store, RemoteBrokerOffsetStore) else None
 
     # -- for the instance (ConsumerInner)
 

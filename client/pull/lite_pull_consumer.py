@@ -19,7 +19,7 @@ from client.consumer.pull_result import messages_of
 from client.consumer.subscription import ALL_MESSAGES, MessageSelector, subscription_data
 from client.errors import UNANSWERED, ClientError, ClientStateError, check_number
 from client.listener.process_queue import ProcessQueue
-from client.offset_store.offset_store import ReadOffsetType, end_past_progress
+from client.offset_store.offset_store import ReadOffsetType, correct_offset, end_past_progress
 from client.runtime.pull_service import PullRequest
 from client.runtime.service_state import ServiceState
 from storage.config import FROM_ONE
@@ -432,7 +432,8 @@ class LitePullConsumer(ActiveConsumer):
                 known = self.rebalance.process_queues.get(queue)
                 if known is not request.process_queue or request.process_queue.dropped:
                     return  # given up or moved meanwhile, and its progress with it
-                self.correct_offset(queue, end)
+                routes = self.instance.routes
+                correct_offset(self.offset_store, routes, self.group, queue, end)
                 self._begin_anew([queue])
             logger.warning("an offset was put right: %s", request)
         except Exception:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker.api.members import ConsumeType, MessageModel
 from client.consumer.subscription import newer
-from client.offset_store.offset_store import compute_pull_from_where
+from client.offset_store.offset_store import compute_pull_from_where, correct_offset
 
 if TYPE_CHECKING:
     from broker.api.offsets import ProgressPastEnd
@@ -140,7 +140,8 @@ class RebalancePush:
         """
         consumer, queue = self._consumer, request.message_queue
         try:
-            consumer.correct_offset(queue, end)
+            routes = consumer.instance.routes
+            correct_offset(consumer.offset_store, routes, consumer.group, queue, end)
         except Exception:
             logger.exception("an offset could not be put right: %s", request)
             delay_ms = consumer.instance.config.pull_time_delay_mills_when_exception
