@@ -93,6 +93,7 @@ class BrokerParts(ForkAware):
             else None
         )
         self._max_message_size = files.config.max_message_size
+        self._log_file_size = files.config.mapped_file_size_commit_log
         self._multi_dispatch = files.config.enable_multi_dispatch
         self._delays_ms = parse_delay_levels(files.config.message_delay_level)
         self._ids = unique_ids_of(config.born_host)
@@ -236,8 +237,8 @@ class BrokerParts(ForkAware):
         """Makes messages to store; made with the first one, as the sender."""
         from broker.send.message_builder import MessageBuilder
 
-        size = self.view.config.mapped_file_size_commit_log
-        return MessageBuilder(self.config, self._delays_ms, self._max_message_size, size)
+        sizes = self._max_message_size, self._log_file_size
+        return MessageBuilder(self.config, self._delays_ms, *sizes)
 
     @made_once
     def _sender(self) -> Sender:
