@@ -1,6 +1,7 @@
 """A column: many messages that differ in body and keys only, without an object for each.
 
-Delayed messages for several queues name them in their properties; those are made one by one.
+Delayed messages for several queues name them in their properties. Where nothing is compiled, an
+object is made for each of those.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from broker.errors import MessageIllegalError
 from broker.validation import check_properties
 from storage.errors import InvalidMessageError
 from storage.format.encode import MessageInner, prepare
-from storage.format.encode_column import prepare_column
+from storage.format.encode_column import joined_ids, prepare_column
 from storage.format.message import PROPERTY_KEYS, split_keys
-from storage.format.prepared_table import column_pays
+from storage.format.prepared_table import column_pays, table_of_rows
 
 if TYPE_CHECKING:
     from storage.format.prepared import PreparedRecords
+    from storage.format.prepared_table import PreparedTable
 
     from .message_builder import Origin
 
@@ -42,7 +44,9 @@ def prepared_column(column: Column, origin: Origin) -> PreparedRecords:
     """Encode a column. Raises MessageIllegalError."""
     properties = column.properties
     try:
-        if not isinstance(properties, bytes) or not column_pays(len(column.bodies)):
+        if not isinstance(properties, bytes):
+            return _table(column, properties, origin) or prepare(_inners(column, origin))
+        if not column_pays(len(column.bodies)):
             return prepare(_inners(column, origin))
         return prepare_column(
             column.topic,
@@ -61,6 +65,29 @@ def prepared_column(column: Column, origin: Origin) -> PreparedRecords:
         )
     except InvalidMessageError as error:
         raise MessageIllegalError(str(error)) from error
+
+
+def _table(column: Column, properties: Sequence[bytes], origin: Origin) -> PreparedTable | None:
+    """The records of messages with properties of their own; None where ``_inners`` has to make
+    them."""
+    if origin.reconsume_times:
+        return None
+    count, queue_ids = len(column.bodies), column.queue_ids
+    return table_of_rows(
+        (
+            column.topic,
+            [queue_ids] * count if isinstance(queue_ids, int) else list(queue_ids),
+            list(column.bodies),
+            list(properties),
+            [None] * count,  # the units of delayed messages have no hash of the tag
+            [""] * count if column.keys is None else list(column.keys),
+            [column.flag] * count,
+            joined_ids(column.unique_ids),
+            b"",
+            *origin[:4],
+        ),
+        column.delay_ms,
+    )
 
 
 def _inners(column: Column, origin: Origin) -> list[MessageInner]:

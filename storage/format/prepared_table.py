@@ -119,13 +119,21 @@ def table_of_column(column: ColumnParts) -> PreparedTable | None:
     return None if made is None else PreparedTable(*made)
 
 
-def table_of_rows(columns: tuple[Any, ...]) -> PreparedTable | None:
+def table_of_rows(columns: tuple[Any, ...], delay_ms: int = -1) -> PreparedTable | None:
     """Encode rows; None if nothing is compiled, or if one of them is unusual. ``columns`` are the
-    arguments of ``encode_rows`` (storage/native)."""
+    arguments of ``encode_rows`` (storage/native). With ``delay_ms`` >= 0 units hold the time of
+    delivery."""
     if native.compiled is None:
         return None
     made = native.compiled.encode_rows(*columns)
-    return None if made is None else PreparedTable(*made)
+    if made is None:
+        return None
+    table = PreparedTable(*made)
+    if delay_ms >= 0:
+        numbers = array("q", table.table)
+        numbers[_DELAY::_COLUMNS] = array("q", [delay_ms]) * len(table)
+        table.table = numbers.tobytes()
+    return table
 
 
 def column_pays(count: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tracemalloc
 import zlib
 from typing import Any
 
@@ -15,12 +16,15 @@ from broker.api.send import DEFAULT_SEND, SendOptions, SendStatus
 from broker.config import BrokerConfig
 from broker.embedded.broker import EmbeddedBroker
 from broker.errors import BrokerError, MessageIllegalError, NoPermissionError, ResponseCode
+from broker.send.column import Column, prepared_column
 from broker.send.compression import compress_body
-from broker.send.message_builder import MessageBuilder
+from broker.send.message_builder import MessageBuilder, Origin
 from broker.send.send import Sender
+from storage import native
 from storage.config import SMALL_STORE, FlushDiskType
 from storage.configs.topics import TopicConfig
 from storage.format.delay import parse_delay_levels
+from storage.format.encode import MessageInner, prepare
 from storage.format.message import Message, MessageExt, MessageSysFlag
 from storage.format.message_id import UniqueIds
 from storage.results import PutMessageResult, PutMessageStatus
@@ -331,6 +335,59 @@ def test_messages_of_a_delayed_column_wait_for_the_queues_that_were_asked_for(
             b"2",
             b"2",
         ]
+
+
+@pytest.mark.skipif(native.compiled is None, reason="needs RMQCTL_PURE to be empty")
+def test_a_delayed_column_for_several_queues_has_no_object_for_each_message(open_broker):
+    broker = open_broker(clock=lambda: 1_700_000_000_000)
+    broker.update_topic(TopicConfig("T", 4, 4))
+    bodies = [b"x" * 100] * 5_000
+    most = []
+    for queue_ids in (0, 0, None):  # the first one makes what is made once
+        tracemalloc.start()
+        broker.send_column("T", bodies, queue_ids, properties={"DELAY": "2", "TAGS": "A"})
+        most.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert most[2] - most[1] < 100 * len(bodies), "a list item or two each"
+
+
+@pytest.mark.skipif(native.compiled is None, reason="needs RMQCTL_PURE to be empty")
+@pytest.mark.parametrize("keys", [None, ["k l", "", "\u4e2d"]])
+@pytest.mark.parametrize("times", [0, 3])
+def test_the_records_of_a_delayed_column_are_those_of_its_messages(keys, times):
+    heads = [b"TAGS\x01A\x02REAL_QID\x01%d" % n for n in range(3)]
+    ids = [b"%032d" % n for n in range(3)]
+    bodies = [b"a", b"", b"c"]
+    origin = Origin(1, bytes(8), bytes(8), 0, times)
+    column = Column("S", 1, bodies, ids, keys, heads, "A", 7, 2, 5_000)
+    wanted = prepare(
+        [
+            MessageInner(
+                "S",
+                1,
+                body,
+                b"\x02".join([head, b"UNIQ_KEY\x01" + unique_id, *texts]),
+                1,
+                bytes(8),
+                bytes(8),
+                7,
+                reconsume_times=times,
+                tags="A",
+                keys=(unique_id.decode(), *key.split()),
+                delay_time_level=2,
+                delay_ms=5_000,
+            )
+            for body, head, unique_id, key in zip(bodies, heads, ids, keys or [""] * 3, strict=True)
+            for texts in [[b"KEYS\x01" + key.encode()] if key else []]
+        ]
+    )
+    found = prepared_column(column, origin)
+    for records in (found, wanted):
+        records.place(100, [7], 1_000)
+    assert found.buffer == wanted.buffer
+    assert found.units(100, 1_000) == wanted.units(100, 1_000)
+    assert list(found.key_hashes) == list(wanted.key_hashes)
+    assert list(found.key_offsets(100)) == list(wanted.key_offsets(100))
 
 
 def test_a_delayed_column_for_a_queue_that_does_not_exist_is_refused(broker):
