@@ -16,8 +16,9 @@ from analytics.lag.totals import sum_or_unknown
 from analytics.report.copies import without_copies
 from analytics.report.stores import StoreRef
 
+from .earlier_runs import add_stores, without_proven
 from .logs import DAY_MS, looked_at, newest_of_logs
-from .reading import all_runs, stores_of, tables_by_folder
+from .reading import all_runs, tables_by_folder
 from .tables import Kept, arrow, date_of
 
 if TYPE_CHECKING:
@@ -62,20 +63,23 @@ def days_of(folders: Sequence[str], choice: Choice, until: int) -> Days:
             day = kept.as_of // DAY_MS
             if until // DAY_MS - MOST_DAYS < day and kept.as_of <= until:
                 of_days[day, kept.broker].append(kept)
-    months: dict[str, list[Kept]] = defaultdict(list)
+    months: dict[str, list[list[Kept]]] = defaultdict(list)
     for (day, _), runs in sorted(of_days.items()):
-        months[f"{date_of(day * DAY_MS):%Y-%m}"].extend(looked_at(runs))
+        months[f"{date_of(day * DAY_MS):%Y-%m}"].append(list(looked_at(runs)))
     found = Days([], [], [])
-    for runs in months.values():
-        _add_month(found, runs, choice)
+    for of_month in months.values():
+        _add_month(found, of_month, choice)
     return found
 
 
-def _add_month(found: Days, runs: Sequence[Kept], choice: Choice) -> None:
+def _add_month(found: Days, of_days: Sequence[Sequence[Kept]], choice: Choice) -> None:
+    """Add the days of a month; ``of_days`` are the runs of a broker and day each."""
     unreadable: dict[Kept, str] = {}
-    stores = stores_of(runs, unreadable)
+    stores: dict[Kept, Row] = {}
+    runs = [kept for of_day in of_days for kept in without_proven(of_day, stores, unreadable)]
+    add_stores(runs, stores, unreadable)
     shown: list[Kept] = []
-    of_days: dict[int, int] = {}
+    counts: dict[int, int] = {}
     last: set[Kept] = set()
     for day, of_day in groupby(runs, lambda kept: kept.as_of // DAY_MS):
         logs = []
@@ -87,19 +91,19 @@ def _add_month(found: Days, runs: Sequence[Kept], choice: Choice) -> None:
                     logs.append(_run(kept, stores[kept]))
         its, _ = without_copies(logs)
         shown += [run.kept for run in its]
-        of_days[day] = len(its)
+        counts[day] = len(its)
     unreadable = {kept: reason for kept, reason in unreadable.items() if kept in last}
     tables = tables_by_folder(shown, "groups", _FIGURES, unreadable)
     lost = {kept.as_of // DAY_MS for kept in unreadable}
     for kept in shown:
         if kept in unreadable:
-            of_days[kept.as_of // DAY_MS] -= 1
+            counts[kept.as_of // DAY_MS] -= 1
     rows = [row for table in tables.values() for row in _summed(table)]
     by_day: dict[int, dict[tuple[str, str], list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         if choice.takes(row["group"], row["topic"]):
             by_day[row["day"]][row["group"], row["topic"]].append(row)
-    for day, number in sorted(of_days.items()):
+    for day, number in sorted(counts.items()):
         begin = {"day_timestamp": day * DAY_MS}
         together = [
             {

@@ -25,8 +25,9 @@ from analytics.report.report import make_report
 from analytics.report.scan import Orphan, ScannedDelays, StoreWarning
 from analytics.report.stores import StoreRef
 
+from .earlier_runs import add_stores, without_proven
 from .logs import DAY_MS, looked_at, newest_of_logs, same_names
-from .reading import UNREADABLE, all_runs, rows_of, stores_of, table_of
+from .reading import UNREADABLE, all_runs, rows_of, table_of
 from .tables import Kept
 
 if TYPE_CHECKING:
@@ -60,13 +61,14 @@ def find_kept(folders: Sequence[str], until: int | None, asked: str = "--as-of")
         last = max(kept.as_of for kept in runs_of_name)
         recent = (kept for kept in runs_of_name if kept.as_of > last - _GONE_MS)
         by_name[broker] = list(looked_at(recent))
-    several = [
-        kept
-        for runs_of_name in by_name.values()
-        if len({(kept.as_of, kept.folder) for kept in runs_of_name}) > 1
-        for kept in runs_of_name
-    ]
-    stores = stores_of(several, {}) if several else {}
+    stores: dict[Kept, Row] = {}
+    unreadable: dict[Kept, str] = {}
+    several: list[Kept] = []
+    for broker, runs_of_name in by_name.items():
+        if len({(kept.as_of, kept.folder) for kept in runs_of_name}) > 1:
+            by_name[broker] = without_proven(runs_of_name, stores, unreadable)
+            several += by_name[broker]
+    add_stores(several, stores, unreadable)
     return [
         kept
         for _, runs_of_name in sorted(by_name.items())

@@ -104,7 +104,7 @@ class Kept(NamedTuple):
     def path(self, table: str) -> Path:
         """Path of the rows of a table that the run has written, unless they have been joined."""
         name = f"part-{self.as_of}{self._more}@{_in_path(self.broker)}.parquet"
-        return self.month_folder(table) / name
+        return Path(self.folder, table, self._month, name)
 
     def paths(self, table: str) -> list[Path]:
         """Where the run may have written the rows: now, and by version 1."""
@@ -117,7 +117,11 @@ class Kept(NamedTuple):
 
     def month_folder(self, table: str) -> Path:
         """Where the rows of a table are, joined or not."""
-        return Path(self.folder, table, f"month={date_of(self.as_of):%Y-%m}")
+        return Path(self.folder, table, self._month)
+
+    @property
+    def _month(self) -> str:
+        return f"month={date_of(self.as_of):%Y-%m}"
 
     @property
     def _more(self) -> str:
