@@ -19,7 +19,7 @@ from broker.api.send import SendOptions, SendResult
 from broker.errors import NoPermissionError
 from broker.send.compression import compress_body
 from broker.tables.shared_table import READ_ONLY
-from broker.validation import check_body_size
+from broker.validation import check_body_size, check_properties
 from storage.format.message import Message, retry_topic
 from storage.format.sys_flag import MessageSysFlag
 
@@ -76,9 +76,10 @@ class RedriveHandler:
         """
         if not self._writable:
             raise NoPermissionError(READ_ONLY)
-        properties = dict(
-            own_properties(dead.properties) if content.properties is None else content.properties
-        )
+        own = own_properties(dead.properties)
+        properties = own if content.properties is None else dict(content.properties)
+        before = dead.properties
+        check_properties({name: x for name, x in properties.items() if before.get(name) != x})
         if content.body is None:
             body, packing = dead.stored_body, dead.sys_flag & _PACKING
         else:

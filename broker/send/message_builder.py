@@ -321,11 +321,13 @@ class MessageBuilder:
         schedule: Schedule,
     ) -> MessageInner:
         unique_id = properties[PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX]
+        # What comes to a retry topic was stored before, perhaps by a Java broker.
+        is_retry = message.topic.startswith(RETRY_GROUP_TOPIC_PREFIX)
         return MessageInner(
             topic,
             queue_id,
             message.body,
-            self.encode(properties),
+            encode_stored(properties) if is_retry else self.encode(properties),
             origin.born_timestamp,
             origin.born_host,
             origin.store_host,

@@ -9,6 +9,8 @@ from broker.embedded.broker import EmbeddedBroker
 from broker.errors import MessageIllegalError, NoPermissionError
 from broker.retry.redrive import Content
 from broker.retry.redrive_properties import lineage_properties, own_properties, redrive_count
+from broker.send.message_builder import stored_again
+from broker.send.send import prepared
 from storage.config import SMALL_STORE
 from storage.format.message import RESERVED_PROPERTIES, Message, MessageExt
 from storage.store import MessageStore
@@ -83,6 +85,44 @@ def test_a_group_that_retries_nothing_gets_it_all_the_same(root):
         broker.redriving.redrive(dead, "g", "%RETRY%g", "R1")
         assert broker.max_offset("%RETRY%g", 0) == 1
         assert broker.max_offset("%DLQ%g", 0) == 1, "no second one"
+
+
+def bury_with_a_separator(broker):
+    """A dead letter of a Java store, whose broker takes U+0001 in a value."""
+    sent = broker.send(Message("t", b"x", tags="A"), 0)
+    (stored,) = broker.query_unique("t", sent.msg_id)
+    encoded = b"k\x01a\x01b\x02" + stored.property_bytes
+    broker.store.put(prepared([stored_again(stored, "t", 0, encoded)]))
+    (stored,) = broker.view.get_message("t", 0, 1, 1).messages
+    give_back(broker, "g", stored)
+    return newest(broker, "%DLQ%g")
+
+
+def test_a_dead_letter_with_a_separator_in_a_value_becomes_a_retry_again(root):
+    with EmbeddedBroker.open(root) as broker:
+        dead = bury_with_a_separator(broker)
+        broker.redriving.redrive(dead, "g", "%RETRY%g", "R1")
+        again = newest(broker, "%RETRY%g")
+        assert (again.get_property("k"), again.tags) == ("a\x01b", "A")
+        assert again.msg_id == dead.msg_id
+        give_back(broker, "g", again)
+        assert newest(broker, "%DLQ%g").get_property("k") == "a\x01b"
+
+
+def test_a_separator_is_refused_in_a_new_value_and_in_another_topic(root):
+    with EmbeddedBroker.open(root) as broker:
+        dead = bury_with_a_separator(broker)
+        for content in (
+            Content(properties={"k": "a\x01c"}),
+            Content(properties={"l": "a\x01b"}),
+            Content(properties={"k": "a\x02b"}),
+        ):
+            with pytest.raises(MessageIllegalError, match=r"U\+0001"):
+                broker.redriving.redrive(dead, "g", "%RETRY%g", "R1", content)
+        with pytest.raises(MessageIllegalError, match=r"property 'k' holds U\+0001"):
+            broker.redriving.redrive(dead, "g", "t", "R1")
+        sent = broker.redriving.redrive(dead, "g", "t", "R1", Content(properties={"k": "ab"}))
+        assert newest(broker, "t", sent.message_queue.queue_id).get_property("k") == "ab"
 
 
 def test_a_store_that_is_read_only_takes_nothing(root):
