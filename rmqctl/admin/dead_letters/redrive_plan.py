@@ -8,6 +8,7 @@ from broker.retry.redrive_properties import redrive_count
 from broker.validation import BODY_LENGTH_ZERO, check_topic
 from rmqctl.admin.scan_progress import OnProgress, no_progress
 from rmqctl.errors import NotFound, UsageProblem
+from rmqctl.output.values import escape_controls
 from storage.format.message import (
     DLQ_GROUP_TOPIC_PREFIX,
     RETRY_GROUP_TOPIC_PREFIX,
@@ -66,6 +67,7 @@ class Planner:
         self._rewriting = rewriting
         self._max_redrives = max_redrives
         self._sent_before = sent_before
+        self._is_to_be_edited = to_be_edited
         self._takes_empty = allow_empty or to_be_edited or rewriting.replaces_body
         self._notes = ["to be edited"] if to_be_edited else rewriting.notes()
         self._known: dict[str, str | None] = {}
@@ -96,6 +98,8 @@ class Planner:
             refusal = f"not sent: redriven {redrives} times already (--max-redrives)"
         if refusal is None and not (message.raw_body or self._takes_empty):
             refusal = f"not sent: {BODY_LENGTH_ZERO}; --allow-empty sends it anyway"
+        if refusal is None and target is not None and not self._is_to_be_edited:
+            refusal = self._separator_in(message, target)
         notes = [refusal] if refusal else list(self._notes)
         if self._letters.is_handled(place):
             notes.append("handled before")
@@ -111,6 +115,19 @@ class Planner:
             "; ".join(notes) or None,
         )
         return Planned(place, row.target, row)
+
+    def _separator_in(self, message: "MessageExt", target: str) -> str | None:
+        """Why a message cannot become a new one: a Java broker has stored U+0001 in a value."""
+        if target.startswith(RETRY_GROUP_TOPIC_PREFIX):
+            return None
+        for name, value in self._rewriting.properties_of(message).items():
+            if "\x01" in value:
+                shown = escape_controls(name)
+                return (
+                    f"not sent: the value of property {shown} holds U+0001, which a new message "
+                    f"may not have; use --set-property {shown}=VALUE, or --target {TO_RETRY}"
+                )
+        return None
 
     def _resolve(self, origin: str | None) -> tuple[str | None, str | None]:
         """The target and, if the message cannot be sent there, the reason."""

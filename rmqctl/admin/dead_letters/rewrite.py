@@ -48,13 +48,19 @@ class Rewrite(NamedTuple):
             body = piped(self.pipe, message)
         if body is None and not self.properties:
             return UNCHANGED
+        return Content(body, self.properties_of(message))
+
+    def properties_of(self, message: "MessageExt") -> Mapping[str, str]:
+        """The producer's properties to send for a dead letter."""
+        if self.edited is not None and self.edited.properties is not None:
+            return self.edited.properties
         properties = own_properties(message.properties)
         for name, value in self.properties.items():
             if value:
                 properties[name] = value
             else:
                 properties.pop(name, None)
-        return Content(body, properties)
+        return properties
 
     def body_size(self, message: "MessageExt") -> int | None:
         """Size of the body to send; None if a program creates it."""

@@ -4,6 +4,9 @@ import json
 
 import pytest
 
+from broker.embedded.broker import EmbeddedBroker
+from broker.send.message_builder import stored_again
+from broker.send.send import prepared
 from storage.configs.journal import Journal
 from storage.format.message import Message
 from storage.readonly import StoreView
@@ -233,6 +236,26 @@ def test_an_origin_that_is_gone_is_said_and_the_others_go(dead, store):
         in done.json()[4]["note"]
     )
     assert unhandled() == [4]
+
+
+def test_a_separator_in_a_value_goes_to_retry_and_nowhere_else(dead, store):
+    """A Java broker takes U+0001 in a value."""
+    with EmbeddedBroker.open(store) as broker:
+        encoded = b"k\x01a\x01b\x02" + dead[0].property_bytes
+        assert broker.store is not None
+        broker.store.put(prepared([stored_again(dead[0], "%DLQ%g", 0, encoded)]))
+    one = ("dlq", "redrive", "g", 4, "-o", "json")
+    (plan,) = run(*one, "--dry-run").json()
+    note = "not sent: the value of property k holds U+0001, which a new message may not have; use "
+    assert (plan["target"], plan["note"]) == (
+        None,
+        f"{note}--set-property k=VALUE, or --target retry",
+    )
+    (plan,) = run(*one, "--dry-run", "--set-property", "k=ab").json()
+    assert plan["target"] == "t"
+    done = run(*one, "--target", "retry", *DO)
+    (receipt,) = done.json()
+    assert (done.code, receipt["applied"], receipt["target"]) == (0, True, "%RETRY%g")
 
 
 @pytest.mark.feature(100)
