@@ -45,7 +45,6 @@ from storage.results import PutMessageResult, PutMessageStatus
 
 from .column import Column, check_keys, check_lengths, prepared_column
 from .message_builder import MessageBuilder, Origin
-from .rows import check_rows, row_inners, table_of
 from .template import send_template
 
 if TYPE_CHECKING:
@@ -396,6 +395,8 @@ class Sender:
 
     def send_rows(self, rows: RowColumns, options: SendOptions) -> ColumnSendResult:
         """Store rows; see Broker.send_rows."""
+        from .rows import check_rows, row_inners, table_of  # one message needs none
+
         check_rows(rows)
         check_keys(rows.keys)
         check_body_size(max(rows.bodies, key=len), self._max_message_size)

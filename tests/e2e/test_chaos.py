@@ -37,7 +37,7 @@ def survive(
 
 
 @pytest.mark.crash
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.conformance("A8", "A19", "C6")
 def test_nothing_is_lost_when_processes_die(tmp_path: Path) -> None:
     survive(tmp_path, seconds=4, messages=2_000, pause_s=(0.2, 0.6), alone_s=10)

@@ -30,6 +30,7 @@ SETTINGS: Settings = {
 
 
 @pytest.mark.interop
+@pytest.mark.long
 @pytest.mark.feature(87, 88)
 def test_a_java_consumer_gets_its_own_dead_letters_again(java49: Release, tmp_path: Path) -> None:
     manifest = golden.manifest("retry-dlq-4.9")

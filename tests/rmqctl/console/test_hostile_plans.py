@@ -43,7 +43,7 @@ async def paste(console, text):
     check_screen(console)
 
 
-@pytest.mark.parametrize("name", one_in(12, (*VALID, LONG, *NAMES)), ids=lambda n: ascii(n)[:20])
+@pytest.mark.parametrize("name", one_in(24, (*VALID, LONG, *NAMES)), ids=lambda n: ascii(n)[:20])
 @pytest.mark.slow
 def test_each_stage_of_a_plan_is_safe_and_lines_up(hostile, name):
     async def steps(console):

@@ -15,7 +15,7 @@ from tests.support.crash import shared_out
         ("singles", 16, 800),
         ("singles, SYNC_FLUSH", 24, 800),
         ("batches", 16, 450),
-        ("run", 307, 10_000),
+        pytest.param("run", 307, 10_000, marks=pytest.mark.long),
         pytest.param("singles", 1, 800, marks=pytest.mark.long),
         pytest.param("singles, SYNC_FLUSH", 1, 800, marks=pytest.mark.long),
         pytest.param("batches", 1, 450, marks=pytest.mark.long),

@@ -16,7 +16,10 @@ LONG = pytest.param(1, marks=pytest.mark.long)
 
 @pytest.mark.crash
 @pytest.mark.slow
-@pytest.mark.parametrize("function", ["killed_while_repairing", "full_while_repairing"])
+@pytest.mark.parametrize(
+    "function",
+    ["killed_while_repairing", pytest.param("full_while_repairing", marks=pytest.mark.long)],
+)
 @pytest.mark.parametrize("every", [68, LONG])
 def test_nothing_that_was_readable_is_lost_and_the_next_run_finishes(every, function):
     found = []
