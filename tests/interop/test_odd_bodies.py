@@ -170,7 +170,9 @@ def test_a_consumer_reads_all_that_our_writers_store_by_themselves(
             # One that a listener fails at comes once more; once is enough to see, it takes 20 s.
             fails = sum('"fail' in line for line in wanted[topic]) if topic == "lines" else 0
             failing = "fail" if fails else None
-            got = cluster.consume(topic, f"g-{topic}", len(places) + fails, fails_at=failing)
+            got = cluster.consume(
+                topic, f"g-{topic}", len(places) + fails, fails_at=failing, deadline=90.0
+            )
             first = [row for row in got if not row["reconsumeTimes"]]
             again = [row for row in got if row["reconsumeTimes"]]
             assert {(row["queueId"], row["queueOffset"]) for row in first} == places, topic
