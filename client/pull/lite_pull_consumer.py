@@ -436,7 +436,7 @@ class LitePullConsumer(ActiveConsumer):
                 correct_offset(self.offset_store, routes, self.group, queue, end)
                 self._begin_anew([queue])
             logger.warning("an offset was put right: %s", request)
-        except Exception:
+        except Exception:  # whatever a broker raises: the queue stays, and it is asked again
             # Not by another pull: that would find a later end.
             logger.exception("an offset could not be put right: %s", request)
             delay_ms = self.instance.config.pull_time_delay_mills_when_exception
