@@ -22,7 +22,16 @@ from analytics.errors import CompactionRunsError, HistoryVersionError, KeptFileE
 from storage.files.creating import replacing
 
 from .reading import UNREADABLE, opened_parquet, read_part, runs_in, runs_of
-from .swapping import STAGING, Join, finish_killed, inode_of, remove_1, swap
+from .swapping import (
+    LISTING_S,
+    STAGING,
+    Join,
+    OldFolders,
+    finish_killed,
+    inode_of,
+    remove_1,
+    swap,
+)
 from .tables import (
     JOINED,
     TABLES,
@@ -85,10 +94,11 @@ def plan(folder: str, now_ms: int, *, by_day: bool = False) -> list[Join]:
 
 
 @contextmanager
-def compacting(folder: str) -> Iterator[None]:
+def compacting(folder: str, *, listing_s: float = LISTING_S) -> Iterator[OldFolders]:
     """Keep other compactions of the folder out, and finish what a killed one has left.
 
-    Raises CompactionRunsError and OSError.
+    Gives what :func:`join` needs. Its end waits until the folders that were exchanged last are
+    ``listing_s`` seconds old, and removes them. Raises CompactionRunsError and OSError.
     """
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -99,9 +109,11 @@ def compacting(folder: str) -> Iterator[None]:
         except OSError:  # a file system that has no such locks
             pass
         finish_killed(folder)
+        old = OldFolders(folder, listing_s)
         try:
-            yield
+            yield old
         finally:
+            old.settle_all()
             for place in (*Path(folder, STAGING).glob("*"), Path(folder, STAGING)):
                 with suppress(OSError):
                     place.rmdir()
@@ -109,12 +121,13 @@ def compacting(folder: str) -> Iterator[None]:
         os.close(fd)
 
 
-def join(one: Join, warn: Warn) -> Joined:
-    """Join the files of a table and month; within :func:`compacting`.
+def join(one: Join, warn: Warn, old: OldFolders) -> Joined:
+    """Join the files of a table and month; within :func:`compacting`, which gives ``old``.
 
     Calls ``warn`` with a sentence for each file that cannot be read, which stays. Raises OSError
     and KeptFileError; then each row is where it was, or joined.
     """
+    old.settle_due()
     staged = one.staged
     started = time.time_ns()
     staged.mkdir(parents=True)
@@ -138,7 +151,7 @@ def join(one: Join, warn: Warn) -> Joined:
         shutil.rmtree(staged)
         raise
     if made:
-        swap(one, made, sources)
+        swap(one, made, sources, old)
         remove_1(one, sources)
     else:
         shutil.rmtree(staged)

@@ -64,9 +64,12 @@ def keep(
 
 
 def _check_not_joined(kept: Kept) -> None:
-    for path in joined_files(kept.month_folder("stores")):
-        if kept in runs_in(path, kept.folder):
-            raise JoinedError(kept.broker, kept.as_of, kept.folder)
+    def is_joined() -> bool:
+        files = joined_files(kept.month_folder("stores"))
+        return any(kept in runs_in(path, kept.folder) for path in files)
+
+    if again(is_joined):
+        raise JoinedError(kept.broker, kept.as_of, kept.folder)
 
 
 def has_version_1(folder: Path) -> bool:

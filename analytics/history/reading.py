@@ -278,8 +278,19 @@ def _runs_of_month(folder: str, month: Path) -> Iterator[Kept]:
 
 
 def _names(folder: Path) -> list[str]:
-    """What is in a folder; nothing if there is none."""
+    """What is in a folder; nothing if there is none.
+
+    Raises FileNotFoundError if another folder has taken its place meanwhile: files of the old one
+    may have been removed before their names were read.
+    """
     try:
-        return sorted(os.listdir(folder))  # noqa: PTH208 - names are enough for millions of files
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         return []
+    try:
+        names = sorted(os.listdir(fd))  # noqa: PTH208 - a descriptor
+        if not os.path.samestat(os.fstat(fd), folder.stat()):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(folder))
+    finally:
+        os.close(fd)
+    return names

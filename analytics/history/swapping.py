@@ -2,10 +2,12 @@
 
 The joined file is made in ``FOLDER/.compacting``, synced, and takes the place of the small ones in
 one step: the whole folder of the table and month is exchanged (renameat2). So every program sees
-each row once at any moment, also after a kill. Where the file system cannot exchange folders, the
-joined file is put beside the small ones, which are then removed: rmqctl reads each row once there,
-too, as a run's own file counts before a joined one; other programs may see a row twice until the
-next compaction has removed what is left.
+each row once at any moment, also after a kill. A program may have opened the old folder and not yet
+listed it, so its files stay for ``LISTING_S``: see :class:`OldFolders`.
+
+Where the file system cannot exchange folders, the joined file is put beside the small ones, which
+are then removed: rmqctl reads each row once there, too, as a run's own file counts before a joined
+one; other programs may see a row twice until the next compaction has removed what is left.
 
 What another process puts into the old folder meanwhile is taken over into the new one.
 """
@@ -15,6 +17,7 @@ from __future__ import annotations
 import errno
 import shutil
 import stat
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -27,6 +30,8 @@ from .reading import UNREADABLE, runs_in
 from .tables import JOINED, Kept, kept_at
 
 STAGING: Final = ".compacting"
+LISTING_S: Final = 1.0
+"""How long a program may take between opening a folder and reading the last of its names (s)."""
 _TRIES: Final = 100
 
 
@@ -55,7 +60,44 @@ class Join(NamedTuple):
         return Path(self.folder, STAGING, self.table, f"month={self.month}")
 
 
-def swap(one: Join, made: Sequence[Path], sources: Mapping[Path, int]) -> None:
+class _Exchanged(NamedTuple):
+    staged: Path
+    live: Path
+    known: Mapping[Path, int]
+    """The files that are joined or stay, by their paths in ``live``, with their inodes."""
+    at: float
+    """When it was exchanged, by the monotonic clock (s)."""
+
+
+class OldFolders:
+    """Folders that were exchanged, to be removed when no program lists them any more.
+
+    After a kill the next compaction removes them.
+    """
+
+    def __init__(self, folder: str, listing_s: float) -> None:
+        self._folder, self._listing_s = folder, listing_s
+        self._left: list[_Exchanged] = []
+
+    def add(self, staged: Path, live: Path, known: Mapping[Path, int]) -> None:
+        """Take a folder that has just been exchanged; see ``_settle`` for ``known``."""
+        self._left.append(_Exchanged(staged, live, known, time.monotonic()))
+
+    def settle_due(self) -> None:
+        """Remove those that were exchanged long enough ago. Raises OSError."""
+        due = time.monotonic() - self._listing_s
+        while self._left and self._left[0].at <= due:
+            one = self._left.pop(0)
+            _settle(self._folder, one.staged, one.live, one.known)
+
+    def settle_all(self) -> None:
+        """Wait until all are due, and remove them. Raises OSError."""
+        while self._left:
+            time.sleep(max(self._left[-1].at + self._listing_s - time.monotonic(), 0))
+            self.settle_due()
+
+
+def swap(one: Join, made: Sequence[Path], sources: Mapping[Path, int], old: OldFolders) -> None:
     """Put the joined files into the place of their sources."""
     staged, live = one.staged, one.live
     if not live.exists():
@@ -63,12 +105,13 @@ def swap(one: Join, made: Sequence[Path], sources: Mapping[Path, int]) -> None:
         staged.rename(live)
         sync_folder(live.parent)
         return
-    if _link_rest(staged, live, sources):
+    linked = _link_rest(staged, live, sources)
+    if linked is not None:
         staged.chmod(stat.S_IMODE(live.stat().st_mode))
         sync_folder(staged)
         if exchange(staged, live):
             sync_folder(live.parent)
-            _settle(one.folder, staged, live, sources)
+            old.add(staged, live, {**sources, **linked})
             return
     for path in made:
         path.rename(live / path.name)
@@ -79,30 +122,36 @@ def swap(one: Join, made: Sequence[Path], sources: Mapping[Path, int]) -> None:
     shutil.rmtree(staged)
 
 
-def _link_rest(staged: Path, live: Path, sources: Mapping[Path, int]) -> bool:
-    """Give the files that stay a second name in the new folder; False if that cannot be."""
+def _link_rest(staged: Path, live: Path, sources: Mapping[Path, int]) -> dict[Path, int] | None:
+    """Give the files that stay a second name in the new folder; None if that cannot be.
+
+    Gives them by their paths, with their inodes.
+    """
+    linked = {}
     for path in live.iterdir():
         if path not in sources:
+            name = staged / path.name
             try:
-                (staged / path.name).hardlink_to(path)
+                name.hardlink_to(path)
             except FileNotFoundError:
                 continue
             except OSError:
-                return False
-    return True
+                return None
+            linked[path] = name.stat().st_ino
+    return linked
 
 
-def _settle(folder: str, old: Path, live: Path, sources: Mapping[Path, int]) -> None:
+def _settle(folder: str, old: Path, live: Path, known: Mapping[Path, int]) -> None:
     """Remove the old folder, which was exchanged; what came into it meanwhile goes to the new one.
 
-    ``sources`` are the files that are joined, by their paths, with their inodes. They are unknown
-    after a kill (empty), and then the runs of the new folder say what is joined.
+    ``known`` are the files that are joined or stay, by their paths, with their inodes. They are
+    unknown after a kill (empty), and then the runs of the new folder say what is joined.
     """
-    runs = {} if sources else _times_of_runs(folder, live)
+    runs = {} if known else _times_of_runs(folder, live)
     for _ in range(_TRIES):
         for path in old.iterdir():
             with suppress(FileNotFoundError):
-                if _is_done(folder, path, live, sources, runs):
+                if _is_done(folder, path, live, known, runs):
                     path.unlink()
                 else:
                     path.rename(live / path.name)
@@ -134,19 +183,19 @@ def _runs_of_file(folder: str, path: Path) -> set[Kept]:
 
 
 def _is_done(
-    folder: str, path: Path, live: Path, sources: Mapping[Path, int], runs: Mapping[Kept, int]
+    folder: str, path: Path, live: Path, known: Mapping[Path, int], runs: Mapping[Kept, int]
 ) -> bool:
     """Whether all that a file of the old folder has is in the new one."""
     if is_temporary(path.name) and path.name.startswith(".joined-"):
         return True  # a killed compaction has not finished it
     info = path.stat()
     same = live / path.name
-    if sources.get(same) == info.st_ino:
+    if known.get(same) == info.st_ino:
         return True
     with suppress(FileNotFoundError):
         there = same.stat()
         return there.st_ino == info.st_ino or there.st_mtime_ns >= info.st_mtime_ns
-    if sources:
+    if known:
         return False
     try:
         mine = _runs_of_file(folder, path)

@@ -20,6 +20,7 @@ import pyarrow.dataset
 import pyarrow.parquet  # noqa: F401 - once, before the forks
 
 from analytics.history import compaction, swapping
+from analytics.history.swapping import LISTING_S
 from tests.support.crash import die
 from tests.support.kept_reports import DAY_MS, OLD, document, files, places, rows, run
 
@@ -62,11 +63,11 @@ def _prepare(folder: Path) -> list[str]:
     return []
 
 
-def _compact(folder: Path) -> None:
+def _compact(folder: Path, listing_s: float = 0) -> None:
     warnings: list[str] = []
-    with compaction.compacting(str(folder)):
+    with compaction.compacting(str(folder), listing_s=listing_s) as old:
         for one in compaction.plan(str(folder), LATER):
-            compaction.join(one, warnings.append)
+            compaction.join(one, warnings.append, old)
     assert not warnings, warnings
 
 
@@ -152,7 +153,7 @@ def keeps_and_compacts(folder: str, runs: int) -> None:
     place = Path(folder)
     for number in range(1, runs):
         run(place, OLD + number * 60_000, {"a": 5, "b": 6}, full=False)
-        _compact(place)
+        _compact(place, LISTING_S)
 
 
 if __name__ == "__main__":

@@ -47,9 +47,9 @@ class Compaction(Change):
     def _joined(self) -> Iterator[CompactedRow]:
         from analytics.history.compaction import compacting, join
 
-        with compacting(str(self._folder)):
+        with compacting(str(self._folder)) as old:
             for row, one in zip(self.plan, self._joins, strict=True):
-                done = join(one, self._warn)
+                done = join(one, self._warn, old)
                 whole = done.files == row.files
                 yield CompactedRow(
                     **row._asdict(), joined_bytes=done.size, rows=done.rows, applied=whole

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from datetime import UTC, date, datetime
@@ -33,9 +34,9 @@ NOW = OLD + 60 * DAY_MS
 def compact(folder: Path, now: int = NOW, *, by_day: bool = False) -> list[str]:
     """Join what is due; gives the warnings."""
     warnings: list[str] = []
-    with compaction.compacting(str(folder)):
+    with compaction.compacting(str(folder), listing_s=0) as old:
         for one in compaction.plan(str(folder), now, by_day=by_day):
-            compaction.join(one, warnings.append)
+            compaction.join(one, warnings.append, old)
     return warnings
 
 
@@ -284,6 +285,46 @@ def listed_once(folder: Path) -> list[tuple[Any, Any]] | None:
     except FileNotFoundError:
         return None
     return [(row["broker"], row["group"]) for row in found if row["as_of"] == OLD]
+
+
+def test_a_program_that_lists_a_folder_meanwhile_sees_all_of_it(history: Path) -> None:
+    """It has opened the old folder, and asks for its names after that was exchanged."""
+    needs_exchange(history)
+    live = history / "groups" / "month=2026-01"
+    wanted = {path.name for path in live.iterdir()}
+    fd = os.open(live, os.O_RDONLY | os.O_DIRECTORY)
+    seen = []
+    with compaction.compacting(str(history)) as old:
+        for one in compaction.plan(str(history), NOW):
+            compaction.join(one, pytest.fail, old)
+            if one.live == live:
+                assert live.stat().st_ino != os.fstat(fd).st_ino
+                seen.append(set(os.listdir(fd)))  # noqa: PTH208 - a descriptor
+    assert [names >= wanted for names in seen] == [True]
+    assert os.listdir(fd) == []  # noqa: PTH208
+    os.close(fd)
+    assert not (history / STAGING).exists()
+
+
+def test_rmqctl_lists_a_folder_again_that_was_exchanged_meanwhile(
+    history: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs_exchange(history)
+    before = document(history, OLD)
+    listdir, left = os.listdir, [1]
+
+    def exchanged(place: object) -> list[str]:
+        """As if the process did not run for a second between opening the folder and listing it."""
+        names = listdir(place)  # type: ignore[call-overload]
+        if left and any(name.startswith("part-") for name in names):
+            left.pop()
+            compact(history)
+            return []  # the old folder, from which all has been removed
+        return names  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(os, "listdir", exchanged)
+    assert document(history, OLD) == before
+    assert not left
 
 
 def test_what_a_killed_compaction_left_is_finished(history: Path) -> None:

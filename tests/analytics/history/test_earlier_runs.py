@@ -92,9 +92,9 @@ def test_runs_that_were_joined_are_beside_those_that_were_not(tmp_path: Path) ->
         for log in (1, 2):
             as_of = OLD + day * DAY_MS + log
             keep_runs(tmp_path, (as_of, run_of(log, as_of, day, day + 1)))
-    with compacting(str(tmp_path)):
+    with compacting(str(tmp_path)) as old:
         for one in plan(str(tmp_path), OLD + 40 * DAY_MS):
-            join(one, print)
+            join(one, print, old)
     as_of = OLD + 2 * DAY_MS
     keep_runs(tmp_path, (as_of, run_of(1, as_of, 2, 3)))
     found = find_kept([str(tmp_path)], None)

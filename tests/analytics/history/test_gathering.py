@@ -300,9 +300,9 @@ def test_files_without_the_columns_of_now_are_read_and_joined(
         found = gathered(tmp_path)
         assert text(found) == whole
         assert not found.is_damaged
-        with compacting(str(tmp_path)):
+        with compacting(str(tmp_path)) as old:
             for one in plan(str(tmp_path), NOW + 40 * 86_400_000):
-                join(one, print)
+                join(one, print, old)
 
 
 def test_a_damaged_queue_counts_for_the_groups_that_read_it_only(tmp_path: Path) -> None:

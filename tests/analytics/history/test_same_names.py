@@ -120,9 +120,9 @@ def test_days_have_both_logs_of_a_name_also_after_they_were_joined(tmp_path: Pat
         days = days_of([str(tmp_path)], Choice(), OLD + 9 * DAY_MS).days
         assert [(day["stores"], day["lag"]) for day in days] == wanted
         assert lags(gathered(tmp_path)) == [109, 109]
-        with compacting(str(tmp_path)):
+        with compacting(str(tmp_path)) as old:
             for one in plan(str(tmp_path), OLD + 40 * DAY_MS):
-                join(one, print)
+                join(one, print, old)
 
 
 def test_a_comparison_counts_both_logs_and_warns(tmp_path: Path) -> None:
