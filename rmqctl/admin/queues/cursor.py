@@ -1,7 +1,7 @@
 """Reading one queue: fetched messages, and the position in them."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from broker.api.pull import PullRequest
@@ -119,7 +119,15 @@ class ObjectFetcher:
 class Cursor:
     """Walks one queue; keeps messages that were fetched and not yet taken."""
 
-    def __init__(self, queue_id: int, start: int, end: int | None, fetch: Fetcher) -> None:
+    def __init__(
+        self,
+        queue_id: int,
+        start: int,
+        end: int | None,
+        fetch: Fetcher,
+        end_now: Callable[[], int],
+    ) -> None:
+        """``end_now`` gives the queue offset after the last message that is readable now."""
         self.queue_id = queue_id
         self.end = end
         """Offset of the end, exclusive; None for no end."""
@@ -128,6 +136,7 @@ class Cursor:
         self.unreadable = 0
         """Messages that were left out because their records contradict their units."""
         self._fetch = fetch
+        self._end_now = end_now
         self._next = start
         self._more = True
         self._buffer = Fetched((), (), (), start, more=True)
@@ -150,6 +159,8 @@ class Cursor:
 
     def fill(self, count: int) -> None:
         """Fetch if no message is left; blocks for the disk only."""
+        if self.waiting and self.end is None:
+            self._more = True  # it was not when they were fetched; the next fetch sees it
         while not self.waiting:
             room = count if self.end is None else min(count, self.end - self._next)
             if room <= 0:
@@ -175,6 +186,11 @@ class Cursor:
                 self.passed = self._next
             if not self._more:
                 return
+
+    def look_for_more(self) -> None:
+        """See whether messages came after those that are fetched and wait."""
+        if self.waiting and not self._more:
+            self._more = self._end_now() > self._next
 
     def upto(self, commitlog_offset: int | None) -> int:
         """Number of fetched messages at or before a commit log offset; None: all."""

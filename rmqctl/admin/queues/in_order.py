@@ -40,10 +40,31 @@ class QueuesInOrder:
 
     def ready(self, room: int) -> Round:
         """What can be taken now; fetches up to so many messages of each queue."""
+        view, growing = self._broker.view, [one for one in self._cursors if one.end is None]
+        # A writer makes the messages of a batch readable queue by queue, and sets the log's end
+        # then: those before this end are all readable.
+        log_end = view.log_max_offset() if growing and view.has_shared_state else None
         for cursor in self._cursors:
             if not cursor.done:
                 cursor.fill(room)
-        return Round(self._cursors)
+        if log_end is None and len(growing) > 1:
+            self._fill_again(growing, room)
+        return Round(self._cursors, log_end)
+
+    def _fill_again(self, growing: Sequence[Cursor], room: int) -> None:
+        """See what came to queues that were looked at first, while the others were.
+
+        A Java broker makes messages readable one by one: when the end of a queue is read, all
+        messages that were stored before any that is fetched already are readable.
+        """
+        found = True
+        while found and any(cursor.waiting for cursor in growing):
+            empty = [cursor for cursor in growing if not cursor.waiting]
+            for cursor in empty:
+                cursor.fill(room)
+            found = any(cursor.waiting for cursor in empty)
+        for cursor in growing:
+            cursor.look_for_more()
 
     def add_new_queues(self) -> None:
         """Read queues that topics have got since."""
@@ -55,7 +76,9 @@ class QueuesInOrder:
                     self._cursors.append(self._cursor(part, Span(queue_id, 0, None)))
 
     def _cursor(self, part: Part, span: Span) -> Cursor:
-        return Cursor(span.queue_id, span.start, span.end, partial(self._fetched, part))
+        end_now = partial(self._broker.max_offset, part.topic, span.queue_id)
+        fetch = partial(self._fetched, part)
+        return Cursor(span.queue_id, span.start, span.end, fetch, end_now)
 
     def _fetched(self, part: Part, queue_id: int, offset: int, count: int) -> Fetched:
         """The fetch, with the places that hold no message on purpose not counted as unreadable."""

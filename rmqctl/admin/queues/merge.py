@@ -24,9 +24,12 @@ class Round:
     ``items`` are in log order. Items that are not taken stay.
     """
 
-    def __init__(self, cursors: Sequence[Cursor]) -> None:
+    def __init__(self, cursors: Sequence[Cursor], log_end: int | None = None) -> None:
+        """``log_end``: messages from this log offset on are not taken yet."""
         self._cursors = [cursor for cursor in cursors if cursor.waiting]
         bounds = [bound for cursor in self._cursors if (bound := cursor.bound) is not None]
+        if log_end is not None:
+            bounds.append(log_end - 1)
         safe = min(bounds, default=None)
         self._counts = [cursor.upto(safe) for cursor in self._cursors]
         self._order: Sequence[int] | None = None

@@ -17,6 +17,7 @@ from rmqctl.output.shaping import predicate_of
 from rmqctl.output.view import Format, View
 from storage.counted import counted
 from storage.format.errors import BodyError
+from storage.read.log_cut import LogCut
 
 from .look import Look, Place, Progress, Source
 from .messages import ALL, READER, place_of, queue_number
@@ -64,15 +65,17 @@ def _follow(source: Source, place: Place) -> Iterator[Any]:
     wanted = None if queue_id is None else [queue_id]
     keep = _keep(source, filter_words(place))
     notes = Named(source.notice)
-    at = {q: broker.max_offset(topic, q) for q in selection.queues_of(broker, topic, wanted)}
+    cut = LogCut(broker.view)
+    at = {q: cut.queue_bounds(topic, q)[1] for q in selection.queues_of(broker, topic, wanted)}
     came = looked = left_out = 0
     while True:
         known = broker.wait_for_messages(None, 0)
         begun = time.monotonic()
         spans = []
         new: dict[int, int] = {}
+        cut = LogCut(broker.view)  # else a queue that is looked at later may be ahead of others
         for q in selection.queues_of(broker, topic, wanted):
-            new[q] = broker.max_offset(topic, q) - at.setdefault(q, 0)
+            new[q] = cut.queue_bounds(topic, q)[1] - at.setdefault(q, 0)
         waiting = sum(new.values())
         for q, count in new.items():
             take = count

@@ -1,5 +1,7 @@
 """Queues are read one by one, and printed in the order in which messages were stored."""
 
+from functools import partial
+
 import pytest
 from hypothesis import given, strategies as st
 
@@ -24,9 +26,12 @@ class Queues:
             range(offset, following), found, found, following, more=following < len(places)
         )
 
+    def end(self, queue_id: int) -> int:
+        return len(self.places.get(queue_id, []))
+
     def cursors(self, ends: bool):
         return [
-            Cursor(q, 0, len(places) if ends else None, self.fetch)
+            Cursor(q, 0, len(places) if ends else None, self.fetch, partial(self.end, q))
             for q, places in sorted(self.places.items())
         ]
 
@@ -83,7 +88,10 @@ def test_what_was_passed_is_exactly_what_was_taken(layout, fetch_size, stop):
 
 def test_a_queue_that_stops_before_its_end_holds_no_other_back():
     queues = Queues([0, 1, 0, 1, 0, 1], 10)
-    cursors = [Cursor(0, 0, 1, queues.fetch), Cursor(1, 1, None, queues.fetch)]
+    cursors = [
+        Cursor(0, 0, 1, queues.fetch, lambda: 3),
+        Cursor(1, 1, None, queues.fetch, lambda: 3),
+    ]
     assert read_all(cursors, lambda ready: ready) == [0, 3, 5]
     assert [cursor.passed for cursor in cursors] == [1, 3]
 
@@ -96,14 +104,17 @@ def test_a_gap_is_passed_and_counted():
             return Fetched((), (), (), 6, more=False)
         return Fetched((5,), (50,), ("m",), 6, more=False)
 
-    cursor = Cursor(0, 0, None, fetch)
+    cursor = Cursor(0, 0, None, fetch, lambda: 6)
     assert read_all([cursor], lambda ready: ready) == ["m"]
     assert (cursor.passed, cursor.unreadable) == (6, 5)
 
 
 @pytest.mark.parametrize("end", [3, None])
 def test_an_unreadable_end_is_passed(end):
-    cursor = Cursor(0, 0, end, lambda q, o, c: Fetched((), (), (), 3, more=False, unreadable=3 - o))
+    def fetch(queue_id, offset, count):
+        return Fetched((), (), (), 3, more=False, unreadable=3 - offset)
+
+    cursor = Cursor(0, 0, end, fetch, lambda: 3)
     assert read_all([cursor], lambda ready: ready) == []
     assert cursor.passed == 3
     assert cursor.done is (end == 3)
