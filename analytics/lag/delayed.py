@@ -68,6 +68,27 @@ def levels(view: StoreView) -> list[Level]:
     return found
 
 
+def doubt_of_level(level: int) -> str:
+    """A sentence about a level whose saved offset lies beyond its end."""
+    return (
+        f"how many messages wait in delay level {level} is unknown: its saved offset lies beyond "
+        "its end; see 'rmqctl retry agenda'"
+    )
+
+
+def targets_in_doubt(view: StoreView) -> dict[int, set[str]]:
+    """The levels whose saved offset lies beyond their end, with the targets of their messages.
+
+    Of these messages it is unknown whether they wait. Reads each of them.
+    """
+    found = {}
+    for level in levels(view):
+        if level.is_ahead:
+            held = _messages(view, level, level.min_offset)
+            found[level.level] = {one.topic for one, _, _ in held}
+    return found
+
+
 def waiting_counts(view: StoreView) -> dict[int, Counter[str] | None]:
     """How many messages wait in each level for each topic; None in a level that is ahead.
 
@@ -110,7 +131,16 @@ def waiting(view: StoreView, level: Level) -> Iterator[DelayedMessages]:
 
     ended = EarlyDeliveries(view.root)
     delivered = True
-    at = level.begin
+    for found, offset, place in _messages(view, level, level.begin):
+        if ended.has(level.queue_id, offset, place):
+            continue
+        delivered = delivered and _lies_there(view, found)
+        if not delivered:
+            yield found
+
+
+def _messages(view: StoreView, level: Level, at: int) -> Iterator[tuple[DelayedMessages, int, int]]:
+    """The messages of a level from an offset on, with their queue offsets and log offsets."""
     while at < level.max_offset:
         units = view.units(SCHEDULE_TOPIC, level.queue_id, at, _UNITS)
         if not units:
@@ -118,11 +148,8 @@ def waiting(view: StoreView, level: Level) -> Iterator[DelayedMessages]:
         for offset, unit in enumerate(units, at):
             message = view.message_of_unit(SCHEDULE_TOPIC, level.queue_id, offset, unit)
             found = None if message is None else _waiting(message, level, unit[2])
-            if found is None or ended.has(level.queue_id, offset, unit[0]):
-                continue
-            delivered = delivered and _lies_there(view, found)
-            if not delivered:
-                yield found
+            if found is not None:
+                yield found, offset, unit[0]
         at += len(units)
 
 

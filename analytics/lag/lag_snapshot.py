@@ -15,7 +15,7 @@ from storage.format.message import dlq_topic, retry_topic
 from storage.read.log_cut import LogCut
 from storage.retention import LogFilesDue, RetentionRules, log_files, rules_of
 
-from .delayed import waiting_counts
+from .delayed import targets_in_doubt, waiting_counts
 from .health import PATIENCE_MS, Health, judge
 from .queue_lag import Columns, QueueColumns
 from .queue_position import QueuePosition, unread_bytes
@@ -53,7 +53,8 @@ class GroupLag(NamedTuple):
     topic: str
     queues: Sequence[QueueLag]
     retry: int | None
-    """None if the file with the delivery offsets cannot be read."""
+    """None if the file with the delivery offsets cannot be read, or that of a level with retries
+    lies beyond its end."""
     dlq: int
     members: int
     """Consumers of the group that live now."""
@@ -443,12 +444,15 @@ class Depths:
         self.delayed: dict[int, int | None] | None = None
         """Messages that wait by delay level; None where that is unknown."""
         self._waiting: Counter[str] | None = None
+        self._in_doubt: set[str] = set()
         with suppress(CorruptFileError):
             counts = waiting_counts(view)
             self.delayed = {
                 level: None if count is None else count.total() for level, count in counts.items()
             }
             self._waiting = sum((count or Counter() for count in counts.values()), Counter())
+            if None in self.delayed.values():
+                self._in_doubt = set().union(*targets_in_doubt(view).values())
         self._known: dict[str, tuple[int | None, int]] = {}
 
     def of(self, group: str) -> tuple[int | None, int]:
@@ -462,7 +466,7 @@ class Depths:
         """Unread messages in the group's retry topic, which is read from its start, and those that
         wait to get there; None if either is unknown."""
         topic = retry_topic(group)
-        if self._waiting is None:
+        if self._waiting is None or topic in self._in_doubt:
             return None
         bounds = {
             queue_id: self._view.queue_bounds(topic, queue_id)

@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from analytics.engines.task import CountTask
 from analytics.kernels.partials import CHUNK, MINUTE_MS, QueueTask
+from analytics.lag.delayed import doubt_of_level
 from analytics.lag.lag_snapshot import LagSnapshot, Readers, look_at
 from analytics.lag.selection import Choice, Offsets
 from storage.configs.consumer_offsets import split_topic_at_group
@@ -237,11 +238,7 @@ def _agenda(
         return
     for level, messages in sorted(snapshot.delayed.items()):
         if messages is None:
-            sentence = (
-                f"how many messages wait in delay level {level} is unknown: its saved offset lies "
-                "beyond its end; see 'rmqctl retry agenda'"
-            )
-            warnings.append(StoreWarning(sentence))
+            warnings.append(StoreWarning(doubt_of_level(level)))
         if messages != 0:
             yield ScannedDelays(level, messages)
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from analytics.lag.delayed import copies, levels, waiting
+from analytics.lag.delayed import (
+    copies,
+    doubt_of_level,
+    levels,
+    targets_in_doubt,
+    waiting,
+)
 from analytics.lag.ready_retries import unknown_retries
 from broker.retry.failure_reason import FAILURE_CLIENT
 from broker.retry.failures import failed_timestamp, origin_of, reason_text
@@ -31,9 +37,16 @@ def retry_rows(broker: EmbeddedBroker, name: str, wanted: Wanted) -> Iterator[Re
     """Those that wait in the delay topic, also dead letters on their way, and those in the retry
     topics that their groups have not read past.
 
-    None of a queue beyond whose end the group's progress lies: ``wanted.unknown`` gets a sentence.
+    None of a queue beyond whose end the group's progress lies, or of a delay level beyond whose end
+    its saved offset lies: ``wanted.unknown`` gets a sentence.
     """
     view, now = broker.view, now_ms()
+    for level_id, targets in targets_in_doubt(view).items():
+        groups = {
+            _group_of(topic, DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX) for topic in targets
+        }
+        if any(group is not None and wanted.takes_group(group) for group in groups):
+            wanted.unknown(f"{view.root}: {doubt_of_level(level_id)}")
     for level in levels(view):
         for one in waiting(view, level):
             group = _group_of(one.topic, DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX)

@@ -103,7 +103,7 @@ def unreadable_note(view: StoreView, topic: str) -> str:
 def retries_note(view: StoreView, group: str) -> str:
     """The retries of a group, in its retry topic and in the delay levels; "" if there are
     none."""
-    from analytics.lag.delayed import levels, waiting
+    from analytics.lag.delayed import doubt_of_level, levels, targets_in_doubt, waiting
     from analytics.lag.ready_retries import ready_retries
 
     topic = retry_topic(group)
@@ -112,6 +112,9 @@ def retries_note(view: StoreView, group: str) -> str:
     delayed = sum(one.topic == topic for level in levels(view) for one in waiting(view, level))
     if ready is None:
         return f"how many retries wait is unknown: progress in {topic} lies beyond its end"
+    for level, targets in targets_in_doubt(view).items():
+        if topic in targets:
+            return doubt_of_level(level)
     total = ready + delayed
     if not total:
         return ""

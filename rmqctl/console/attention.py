@@ -117,7 +117,9 @@ def of_agenda(rows: Iterable[Any], now_ms: int) -> Iterator[AttentionRow]:
         command = _command("retry", "agenda", "--where", "state != OK")
         late = row.next_timestamp is not None and row.next_timestamp <= now_ms
         age = now_ms - row.next_timestamp if late else None
-        what = f"{row.overdue:,} of {row.messages:,} overdue, level {row.level} {row.state}"
+        known = row.messages is not None
+        what = f"{row.overdue:,} of {row.messages:,} overdue" if known else "unknown how many wait"
+        what += f", level {row.level} {row.state}"
         yield _row("LATE", what, row.group, row.topic, command)._replace(age_ms=age)
 
 

@@ -94,7 +94,7 @@ def agenda(
         lost = {row.level: 0 for row in rows if row.state == STRANDED}
         for row in rows:
             if row.state == STRANDED:
-                lost[row.level] += row.messages
+                lost[row.level] += row.messages or 0
         if lost:
             cli.warn(stranded_sentence(lost))
         if any(row.state == "OVERDUE" for row in rows):

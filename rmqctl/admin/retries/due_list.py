@@ -3,7 +3,14 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from analytics.lag.delayed import DelayedMessages, Level, levels, waiting
+from analytics.lag.delayed import (
+    DelayedMessages,
+    Level,
+    doubt_of_level,
+    levels,
+    targets_in_doubt,
+    waiting,
+)
 from broker.schedule.schedule import DELAY_FOR_A_PERIOD_MS
 from rmqctl.admin.changes import Warn, no_warning
 from rmqctl.admin.message_filter import EVERY_MESSAGE, MessageFilter
@@ -30,8 +37,8 @@ LATE_MS: Final = DELAY_FOR_A_PERIOD_MS + CLOCK_STEP_MS
 def agenda(view: "StoreView", now_ms: int | None = None) -> Iterator[AgendaRow]:
     """One row for each level and target, by level, then by due time.
 
-    A level whose saved offset is past the end of its queue has a row even if nothing waits: the
-    messages in the queue will never be delivered.
+    A level whose saved offset is past the end of its queue has a row, too: it is unknown how many
+    of the messages there were delivered, and no process will deliver the others.
     """
     now_ms = clock_ms() if now_ms is None else now_ms
     running = bool(service(view, BROKER_SERVICES)["running"])
@@ -72,10 +79,10 @@ def _row(level: Level, topic: str | None, dues: list[int], now_ms: int, state: s
         level.level,
         topic,
         None if topic is None else group_of(topic),
-        len(dues),
+        None if state == AHEAD else len(dues),
         min(dues, default=None),
         max(dues, default=None),
-        sum(due <= now_ms for due in dues),
+        None if state == AHEAD else sum(due <= now_ms for due in dues),
         state,
         level.delay_ms,
         level.saved_offset,
@@ -90,8 +97,10 @@ def delayed_messages(
     """Each waiting message that a filter selects, by due time.
 
     ``left_out`` is called with a sentence for a message whose body the filter needs and that
-    cannot be unpacked.
+    cannot be unpacked, and for a level whose saved offset is past its end.
     """
+    for level_id in targets_in_doubt(view):
+        left_out(doubt_of_level(level_id))
     rows = [
         DelayedRow(
             one.due_timestamp,

@@ -209,7 +209,7 @@ def _tell_ready(retries: Retries, chosen: MessageSelection, warn: Warn) -> None:
         if count > 1:
             words = "retries match and no longer wait: the group reads them next"
         warn(f"{count} {words}; only a wait can be ended")
-    for sentence in retries.unknown(chosen.wanted).values():
+    for sentence in retries.doubts(chosen.wanted):
         warn(sentence)
 
 

@@ -3,7 +3,13 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from analytics.lag.delayed import DelayedMessages, levels, waiting
+from analytics.lag.delayed import (
+    DelayedMessages,
+    doubt_of_level,
+    levels,
+    targets_in_doubt,
+    waiting,
+)
 from analytics.lag.ready_retries import unknown_retries
 from analytics.store_rows.retries import given_back_timestamp
 from broker.retry.failure_reason import FAILURE_CLIENT
@@ -50,17 +56,18 @@ class Retries:
         """Waiting retries by due time, then those in the retry topic.
 
         With ``consumed``, also those in the retry topic that the group has read past. For
-        ``left_out`` see takes; it also gets a sentence for each queue beyond whose end the group's
-        progress lies. Of its messages it is unknown whether they were consumed: they come with
-        ``consumed`` only, without a state. Afterwards ``unreadable`` is the number in the retry
-        topic that could not be read, and ``bodies`` names some whose bodies cannot be unpacked.
+        ``left_out`` see takes; it also gets the sentences of :meth:`doubts`. Of the messages of a
+        queue beyond whose end the group's progress lies it is unknown whether they were consumed:
+        they come with ``consumed`` only, without a state. Afterwards ``unreadable`` is the number
+        in the retry topic that could not be read, and ``bodies`` names some whose bodies cannot be
+        unpacked.
         """
         held = [one for one in self.waiting() if takes(wanted, one, left_out)]
         held.sort(key=lambda one: one.due_timestamp)
         yield from (self._waiting_row(one) for one in held)
         scan = QueueScan(self.view, self.topic, wanted, {} if consumed else self._committed)
         unknown = self.unknown(wanted)
-        for sentence in unknown.values():
+        for sentence in self.doubts(wanted):
             left_out(sentence)
         for message in scan.messages():
             state = None if message.queue_id in unknown else self._state(message)
@@ -82,6 +89,19 @@ class Retries:
         with a sentence; only those that a filter selects."""
         ids = QueueScan(self.view, self.topic, wanted).queue_ids()
         return unknown_retries(self.view, self.topic, ids, self._committed)
+
+    def doubts(self, wanted: MessageFilter = EVERY_MESSAGE) -> list[str]:
+        """A sentence for each queue of :meth:`unknown`, and for each delay level with retries of
+        which it is unknown whether they wait."""
+        targets = {self.topic, dlq_topic(self.group)}
+        return [
+            *self.unknown(wanted).values(),
+            *(
+                doubt_of_level(level)
+                for level, topics in targets_in_doubt(self.view).items()
+                if targets & topics
+            ),
+        ]
 
     def _state(self, message: "MessageExt") -> str:
         committed = self._committed.get(message.queue_id)

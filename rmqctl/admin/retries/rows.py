@@ -59,10 +59,10 @@ class AgendaRow(NamedTuple):
     level: Annotated[int, "the delay level"]
     topic: Annotated[str | None, "the target topic"]
     group: Annotated[str | None, "the group of the retries; null for delayed messages"]
-    messages: Annotated[int, "number of waiting messages"]
+    messages: Annotated[int | None, "number of waiting messages; null if the level is AHEAD"]
     next_timestamp: Annotated[int | None, "when the first of them is due"]
     last_timestamp: Annotated[int | None, "when the last of them is due"]
-    overdue: Annotated[int, "number of messages past their due time"]
+    overdue: Annotated[int | None, "number of messages past their due time; null as messages"]
     state: Annotated[
         str,
         "of the level: OK; OVERDUE: no process delivers; STUCK: a process should deliver, but "
