@@ -1,5 +1,6 @@
 """One run of ``consume`` without a group: fetch, put in order, print, wait for more."""
 
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
     from .printing import Printer
 
-_LONGEST_WAIT_MS: Final = 1000
-"""Longest sleep before a check for new queues."""
+_LOOK_S: Final = 1.0
+"""How often new queues are looked for, also while messages come."""
 
 
 class ConsumeRun:
@@ -74,19 +75,26 @@ class ConsumeRun:
 
     def _run(self, progress: "Progress") -> None:
         broker = self._broker
+        looked = time.monotonic()
         while self._left != 0 and not self._printer.full:
             known = broker.wait_for_messages(None, 0) if self._follow else 0
             passed = self._step()
             if passed:
                 progress.advance(passed)
+                if self._follow and time.monotonic() - looked > _LOOK_S:
+                    looked = time.monotonic()
+                    self._add_new_queues()
                 continue
             if not self._follow:
                 break
             progress.clear()
             check_reader()
-            broker.wait_for_messages(known, _LONGEST_WAIT_MS, self._only)
-            if self._all_queues:
-                self._queues.add_new_queues()
+            broker.wait_for_messages(known, int(_LOOK_S * 1000), self._only)
+            self._add_new_queues()
+
+    def _add_new_queues(self) -> None:
+        if self._all_queues:
+            self._queues.add_new_queues()
 
     def _step(self) -> int:
         """Print the messages that are ready; returns how many messages were passed."""

@@ -1,6 +1,6 @@
 """Reading one queue: fetched messages, and the position in them."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
@@ -139,6 +139,8 @@ class Cursor:
         self._end_now = end_now
         self._next = start
         self._more = True
+        self._seen: int | None = None
+        """All messages before this log offset were looked at, unless ``_more``; None: no limit."""
         self._buffer = Fetched((), (), (), start, more=True)
         self._at = 0
 
@@ -154,13 +156,24 @@ class Cursor:
 
     @property
     def bound(self) -> int | None:
-        """Commit log offset before which this queue has no further message; None: no limit."""
-        return self._buffer.commitlog_offsets[-1] if self.waiting and self._more else None
+        """Commit log offset up to which this queue has no message but the fetched ones; None: no
+        limit."""
+        if not self.waiting:
+            return None
+        if self._more:
+            return self.last
+        return None if self._seen is None else max(self.last, self._seen - 1)
 
-    def fill(self, count: int) -> None:
-        """Fetch if no message is left; blocks for the disk only."""
-        if self.waiting and self.end is None:
-            self._more = True  # it was not when they were fetched; the next fetch sees it
+    @property
+    def last(self) -> int:
+        """Commit log offset of the last fetched message; only while some wait."""
+        return int(self._buffer.commitlog_offsets[-1])
+
+    def fill(self, count: int, log_end: int | None = None) -> None:
+        """Fetch if no message is left; blocks for the disk only.
+
+        ``log_end``: all messages before this log offset are readable; others are left for later.
+        """
         while not self.waiting:
             room = count if self.end is None else min(count, self.end - self._next)
             if room <= 0:
@@ -176,6 +189,12 @@ class Cursor:
             if self.end is not None:
                 self._next = min(self._next, self.end)
             self._more = fetched.more and self._next != self.end
+            self._seen = log_end
+            if log_end is not None and not fetched.unreadable:  # else what is left counts twice
+                before = bisect_left(fetched.commitlog_offsets, log_end)
+                if before < kept:
+                    kept = before
+                    self._next, self._more = int(fetched.queue_offsets[kept]), False
             self._buffer = fetched._replace(
                 queue_offsets=fetched.queue_offsets[:kept],
                 commitlog_offsets=fetched.commitlog_offsets[:kept],
@@ -187,10 +206,15 @@ class Cursor:
             if not self._more:
                 return
 
-    def look_for_more(self) -> None:
-        """See whether messages came after those that are fetched and wait."""
-        if self.waiting and not self._more:
-            self._more = self._end_now() > self._next
+    def look_for_more(self, log_end: int) -> None:
+        """See whether messages before a log offset came after those that are fetched and wait."""
+        if not self.waiting or self._more:
+            return
+        self._seen = log_end
+        if self._end_now() > self._next:
+            following = self._fetch(self.queue_id, self._next, 1)
+            places = following.commitlog_offsets
+            self._more = bool(places[0] < log_end) if len(places) else following.more
 
     def upto(self, commitlog_offset: int | None) -> int:
         """Number of fetched messages at or before a commit log offset; None: all."""

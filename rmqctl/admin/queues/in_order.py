@@ -46,25 +46,26 @@ class QueuesInOrder:
         log_end = view.log_max_offset() if growing and view.has_shared_state else None
         for cursor in self._cursors:
             if not cursor.done:
-                cursor.fill(room)
+                cursor.fill(room, log_end if cursor.end is None else None)
         if log_end is None and len(growing) > 1:
-            self._fill_again(growing, room)
+            log_end = self._fill_again(growing, room)
         return Round(self._cursors, log_end)
 
-    def _fill_again(self, growing: Sequence[Cursor], room: int) -> None:
+    def _fill_again(self, growing: Sequence[Cursor], room: int) -> int | None:
         """See what came to queues that were looked at first, while the others were.
 
-        A Java broker makes messages readable one by one: when the end of a queue is read, all
-        messages that were stored before any that is fetched already are readable.
+        A Java broker makes messages readable one by one, in the order of the log: those before one
+        that is fetched are readable. Gives the log offset behind the last one that is fetched; None
+        without any.
         """
-        found = True
-        while found and any(cursor.waiting for cursor in growing):
-            empty = [cursor for cursor in growing if not cursor.waiting]
-            for cursor in empty:
-                cursor.fill(room)
-            found = any(cursor.waiting for cursor in empty)
+        fetched = [cursor.last for cursor in growing if cursor.waiting]
+        if not fetched:
+            return None
+        log_end = max(fetched) + 1
         for cursor in growing:
-            cursor.look_for_more()
+            cursor.look_for_more(log_end)
+            cursor.fill(room, log_end)
+        return log_end
 
     def add_new_queues(self) -> None:
         """Read queues that topics have got since."""

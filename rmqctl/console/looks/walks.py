@@ -2,7 +2,7 @@
 
 import shlex
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from rmqctl.admin.left_out import Named, tell_left_out
@@ -24,6 +24,8 @@ from .messages import ALL, READER, place_of, queue_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from storage.readonly import StoreView
 
 KEPT: Final = 1000
 """The newest messages that are kept."""
@@ -65,16 +67,18 @@ def _follow(source: Source, place: Place) -> Iterator[Any]:
     wanted = None if queue_id is None else [queue_id]
     keep = _keep(source, filter_words(place))
     notes = Named(source.notice)
-    cut = LogCut(broker.view)
-    at = {q: cut.queue_bounds(topic, q)[1] for q in selection.queues_of(broker, topic, wanted)}
+    queues = selection.queues_of(broker, topic, wanted)
+    cut = one_moment(broker.view, topic, queues)
+    at = {q: cut.queue_bounds(topic, q)[1] for q in queues}
     came = looked = left_out = 0
     while True:
         known = broker.wait_for_messages(None, 0)
         begun = time.monotonic()
         spans = []
         new: dict[int, int] = {}
-        cut = LogCut(broker.view)  # else a queue that is looked at later may be ahead of others
-        for q in selection.queues_of(broker, topic, wanted):
+        queues = selection.queues_of(broker, topic, wanted)
+        cut = one_moment(broker.view, topic, queues)
+        for q in queues:
             new[q] = cut.queue_bounds(topic, q)[1] - at.setdefault(q, 0)
         waiting = sum(new.values())
         for q, count in new.items():
@@ -90,10 +94,10 @@ def _follow(source: Source, place: Place) -> Iterator[Any]:
         came -= sum(span.start for span in spans)
         came += sum(broker.max_offset(topic, q) - at[q] for q in new)
         source.advance(Progress(looked, came, "messages", left_out))  # before any of their rows
-        queues = QueuesInOrder(
+        in_order = QueuesInOrder(
             broker, [Part(topic, spans, ObjectFetcher(broker, topic, READER, None))]
         )
-        while (ready := queues.ready(KEPT)).items:
+        while (ready := in_order.ready(KEPT)).items:
             for message in ready.items:
                 row = _row(message, notes)
                 if row is None:
@@ -104,15 +108,31 @@ def _follow(source: Source, place: Place) -> Iterator[Any]:
                     yield row
             ready.take(len(ready.items))
             source.advance(Progress(looked, came, "messages", left_out))
-        if queues.unreadable:
-            left_out += queues.unreadable
-            notes.add(f"{counted(queues.unreadable, 'message')} could not be read")
+        if in_order.unreadable:
+            left_out += in_order.unreadable
+            notes.add(f"{counted(in_order.unreadable, 'message')} could not be read")
         source.advance(Progress(looked, came, "messages", left_out))
         yield None
         if waiting:
             time.sleep(max(_PAUSE_S, _SHARE * (time.monotonic() - begun)))
         else:
             broker.wait_for_messages(known, _WAIT_MS, topic)
+
+
+def one_moment(view: "StoreView", topic: str, queues: Sequence[int]) -> LogCut:
+    """One moment of queues: else one that is looked at later may be ahead of the others.
+
+    A Java broker makes messages readable in the order of the log, some time after it has written
+    them there: those before one that is readable are readable, too.
+    """
+    if view.has_shared_state:
+        return LogCut(view)
+    last = -1
+    for queue_id in queues:
+        low, high = view.queue_bounds(topic, queue_id)
+        unit = view.unit(topic, queue_id, high - 1) if low < high else None
+        last = last if unit is None else max(last, unit[0])
+    return LogCut(view, last + 1)
 
 
 def _row(message: Any, notes: Named) -> MessageRow | None:

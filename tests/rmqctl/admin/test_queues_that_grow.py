@@ -9,9 +9,10 @@ from broker.embedded.broker import EmbeddedBroker
 from rmqctl.admin.queues.cursor import ObjectFetcher
 from rmqctl.admin.queues.in_order import Part, QueuesInOrder
 from rmqctl.admin.queues.selection import Span
+from rmqctl.console.looks.walks import one_moment
 from storage.configs.topics import TopicConfig
 from storage.store import MessageStore
-from tests.support.samples import TINY
+from tests.support.samples import SMALL, TINY
 
 QUEUES = range(3)
 
@@ -31,11 +32,11 @@ class Growing:
         return fetched
 
 
-def follow(broker, growing, wanted, room=100):
+def follow(broker, growing, wanted, room=100, queue_ids=QUEUES, most=20):
     """The rounds up to the wanted number of bodies, without those that gave nothing."""
-    queues = QueuesInOrder(broker, [Part("t", [Span(q, 0, None) for q in QUEUES], growing)])
+    queues = QueuesInOrder(broker, [Part("t", [Span(q, 0, None) for q in queue_ids], growing)])
     rounds = []
-    for _ in range(20):
+    for _ in range(most):
         ready = queues.ready(room)
         rounds.append([message.body.decode() for message in ready.items])
         ready.take(len(ready.items))
@@ -108,3 +109,72 @@ def test_a_store_that_another_broker_writes(tmp_path, states, after, jump):
         for number, state in enumerate(jump):
             growing.then[after + number] = lambda n=state: become(live, states[n])
         assert list(chain(*follow(broker, growing, 4))) == ["0", "1", "2", "3"]
+
+
+def test_one_moment_of_queues_that_another_broker_writes(tmp_path, states):
+    """It has written the log, and makes the messages readable while the queues are looked at."""
+    live = tmp_path / "live"
+    shutil.copytree(states[0], live)
+    with EmbeddedBroker.open(live, store_config=TINY, read_only=True) as broker:
+        assert [broker.max_offset("t", queue_id) for queue_id in QUEUES] == [0, 0, 1]
+        become(live / "commitlog", states[-1] / "commitlog")
+        cut = one_moment(broker.view, "t", QUEUES)
+        ends = [cut.queue_bounds("t", 0)[1]]
+        become(live, states[-1])
+        ends += [cut.queue_bounds("t", queue_id)[1] for queue_id in (1, 2)]
+        assert ends == [0, 0, 1]
+        cut = one_moment(broker.view, "t", QUEUES)
+        assert [cut.queue_bounds("t", queue_id)[1] for queue_id in QUEUES] == [1, 2, 1]
+
+
+MANY = range(40)
+
+
+@pytest.fixture
+def wide(tmp_path):
+    root = tmp_path / "wide"
+    MessageStore.create(root, SMALL)
+    with EmbeddedBroker.open(root, store_config=SMALL) as broker:
+        broker.update_topic(TopicConfig("t", 40, 40))
+    return root
+
+
+def test_a_backlog_of_many_queues_and_a_long_one_takes_few_rounds(wide):
+    with EmbeddedBroker.open(wide, store_config=SMALL) as broker:
+        queue_ids = [q for q in MANY for _ in range(1 if q else 60)]
+        broker.send_column("t", [b"%d" % n for n in range(len(queue_ids))], queue_ids)
+        growing = Growing(broker)
+        rounds = follow(broker, growing, len(queue_ids), room=20, queue_ids=MANY)
+        assert list(chain(*rounds)) == [str(n) for n in range(len(queue_ids))]
+        assert len(rounds) <= 4
+
+
+def test_many_queues_that_get_messages_all_the_time_are_followed(wide):
+    """A message for each eight fetches: a round takes those of the round before."""
+    with EmbeddedBroker.open(wide, store_config=SMALL) as broker:
+        growing, count = Growing(broker), 100
+        for number in range(count):
+            growing.then[8 * number + 1] = lambda n=number: broker.send_column(
+                "t", [b"%d" % n], [7 * n % 40]
+            )
+        rounds = follow(broker, growing, count, queue_ids=MANY, most=100)
+        assert list(chain(*rounds)) == [str(n) for n in range(count)]
+        assert growing.count < 8 * count + 4 * len(MANY)
+
+
+def test_many_queues_that_another_broker_writes_are_followed(tmp_path, wide):
+    states = []
+    for number in range(60):
+        with EmbeddedBroker.open(wide, store_config=SMALL) as broker:
+            broker.send_column("t", [b"%d" % number], [7 * number % 40])
+        states.append(tmp_path / f"state-{number}")
+        shutil.copytree(wide, states[-1], ignore=shutil.ignore_patterns("rmqctl", "abort", "lock"))
+    live = tmp_path / "live"
+    shutil.copytree(states[0], live)
+    with EmbeddedBroker.open(live, store_config=SMALL, read_only=True) as broker:
+        growing = Growing(broker)
+        for number in range(1, 60):
+            growing.then[2 * number] = lambda n=number: become(live, states[n])
+        rounds = follow(broker, growing, 60, queue_ids=MANY, most=100)
+        assert list(chain(*rounds)) == [str(n) for n in range(60)]
+        assert growing.count < 2 * 60 + 8 * len(MANY)
