@@ -9,12 +9,15 @@ Where the file system cannot exchange folders, the joined file is put beside the
 are then removed: rmqctl reads each row once there, too, as a run's own file counts before a joined
 one; other programs may see a row twice until the next compaction has removed what is left.
 
-What another process puts into the old folder meanwhile is taken over into the new one.
+What another process puts into the old folder meanwhile gets a second name in the new one right after
+the exchange; what is put there later still, by a process that has found the old folder before, is
+taken over when the old folder is removed.
 """
 
 from __future__ import annotations
 
 import errno
+import os
 import shutil
 import stat
 import time
@@ -23,7 +26,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from storage.files.creating import is_temporary, sync_folder
+from storage.files.creating import TEMPORARY_SUFFIX, is_temporary, sync_folder
 from storage.platform.cloning import exchange
 
 from .reading import UNREADABLE, runs_in
@@ -63,7 +66,7 @@ class Join(NamedTuple):
 class _Exchanged(NamedTuple):
     staged: Path
     live: Path
-    known: Mapping[Path, int]
+    known: dict[Path, int]
     """The files that are joined or stay, by their paths in ``live``, with their inodes."""
     at: float
     """When it was exchanged, by the monotonic clock (s)."""
@@ -79,9 +82,14 @@ class OldFolders:
         self._folder, self._listing_s = folder, listing_s
         self._left: list[_Exchanged] = []
 
-    def add(self, staged: Path, live: Path, known: Mapping[Path, int]) -> None:
-        """Take a folder that has just been exchanged; see ``_settle`` for ``known``."""
-        self._left.append(_Exchanged(staged, live, known, time.monotonic()))
+    def add(self, staged: Path, live: Path, known: dict[Path, int]) -> None:
+        """Take a folder that has just been exchanged; see ``_settle`` for ``known``.
+
+        What came into it until then is in ``live`` after this. Raises OSError.
+        """
+        one = _Exchanged(staged, live, known, time.monotonic())
+        self._left.append(one)
+        _take_over(self._folder, one)
 
     def settle_due(self) -> None:
         """Remove those that were exchanged long enough ago. Raises OSError."""
@@ -110,8 +118,8 @@ def swap(one: Join, made: Sequence[Path], sources: Mapping[Path, int], old: OldF
         staged.chmod(stat.S_IMODE(live.stat().st_mode))
         sync_folder(staged)
         if exchange(staged, live):
-            sync_folder(live.parent)
             old.add(staged, live, {**sources, **linked})
+            sync_folder(live.parent)
             return
     for path in made:
         path.rename(live / path.name)
@@ -139,6 +147,36 @@ def _link_rest(staged: Path, live: Path, sources: Mapping[Path, int]) -> dict[Pa
                 return None
             linked[path] = name.stat().st_ino
     return linked
+
+
+def _take_over(folder: str, one: _Exchanged) -> None:
+    """Give the new folder what came into the old one after its files were linked; it stays there,
+    too, for programs that list the old one. Raises OSError."""
+    came = False
+    for path in list(one.staged.iterdir()):
+        with suppress(FileNotFoundError):
+            if not _is_done(folder, path, one.live, one.known, {}):
+                _link_over(path, one)
+                came = True
+    if came:
+        sync_folder(one.live)
+
+
+def _link_over(path: Path, one: _Exchanged) -> None:
+    """Give a file of the old folder a second name in the new one, in place of an older file."""
+    same = one.live / path.name
+    # _is_done lets it be removed if it is left after a kill.
+    second = one.staged / f".joined-.{os.urandom(8).hex()}{TEMPORARY_SUFFIX}"
+    try:
+        second.hardlink_to(path)
+    except FileNotFoundError:
+        raise
+    except OSError:  # a file system without links
+        path.rename(same)
+        return
+    inode = second.stat().st_ino
+    second.rename(same)
+    one.known[same] = inode
 
 
 def _settle(folder: str, old: Path, live: Path, known: Mapping[Path, int]) -> None:

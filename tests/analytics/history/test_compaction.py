@@ -17,8 +17,9 @@ import pytest
 
 from analytics.engines.local import LocalEngine
 from analytics.errors import CompactionRunsError, HistoryVersionError, JoinedError
-from analytics.history import compaction
+from analytics.history import compaction, swapping
 from analytics.history.gathering import find_kept, gathered_report
+from analytics.history.reading import all_runs
 from analytics.history.swapping import STAGING
 from analytics.history.tables import TABLES, VERSION, VERSION_KEY, Kept
 from analytics.lag.selection import Choice
@@ -325,6 +326,63 @@ def test_rmqctl_lists_a_folder_again_that_was_exchanged_meanwhile(
     monkeypatch.setattr(os, "listdir", exchanged)
     assert document(history, OLD) == before
     assert not left
+
+
+def test_what_comes_in_while_folders_are_exchanged_is_seen_at_once(
+    history: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs_exchange(history)
+    made = []
+
+    def late(one: Path, other: Path) -> bool:
+        made.append(OLD + 60_000 * (len(made) + 1))
+        run(history, made[-1], {"a": 5})
+        return exchange(one, other)
+
+    monkeypatch.setattr(swapping, "exchange", late)
+    with compaction.compacting(str(history)) as old:
+        for one in compaction.plan(str(history), NOW):
+            if one.month != "2026-01":
+                continue
+            compaction.join(one, pytest.fail, old)
+            assert set(made) <= {row["as_of"] for row in rows(history, one.table)}, one.table
+            if one.table == "stores":
+                assert set(made) <= {kept.as_of for kept in all_runs(str(history))}
+    assert len(made) == 8
+    seen = places(rows(history, "groups"))
+    assert len(seen) == len(set(seen)) == 4 * 2 * 2 + len(made) * 2
+    assert not (history / STAGING).exists()
+
+
+@pytest.mark.parametrize("lags", [(7,), (7, 8)])
+def test_the_last_form_of_a_report_stays_that_is_kept_again_meanwhile(
+    history: Path, monkeypatch: pytest.MonkeyPatch, lags: tuple[int, ...]
+) -> None:
+    """Its file stays in the month's folder, where the days before are joined."""
+    needs_exchange(history)
+    today = OLD + 2 * DAY_MS
+
+    def late(one: Path, other: Path) -> bool:
+        if one.parent.name != "groups":
+            return exchange(one, other)
+        run(history, today, {"a": lags[0], "b/1": 9})
+        done = exchange(one, other)
+        for lag in lags[1:]:
+            run(history, today, {"a": lag, "b/1": 9})
+        return done
+
+    monkeypatch.setattr(swapping, "exchange", late)
+    with compaction.compacting(str(history)) as old:
+        for one in compaction.plan(str(history), today, by_day=True):
+            compaction.join(one, pytest.fail, old)
+            if one.table == "groups":
+                assert lags_of(history, today) == {("a", lags[-1]), ("b/1", 9)}
+    assert lags_of(history, today) == {("a", lags[-1]), ("b/1", 9)}
+
+
+def lags_of(folder: Path, as_of: int) -> set[tuple[str, int]]:
+    found = rows(folder, "groups")
+    return {(row["broker"], row["lag"]) for row in found if row["as_of"] == as_of}
 
 
 def test_what_a_killed_compaction_left_is_finished(history: Path) -> None:
