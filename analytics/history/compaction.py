@@ -98,7 +98,8 @@ def compacting(folder: str, *, listing_s: float = LISTING_S) -> Iterator[OldFold
     """Keep other compactions of the folder out, and finish what a killed one has left.
 
     Gives what :func:`join` needs. Its end waits until the folders that were exchanged last are
-    ``listing_s`` seconds old, and removes them. Raises CompactionRunsError and OSError.
+    ``listing_s`` seconds old, and removes them; after an error or Ctrl-C it does not wait, and the
+    next compaction removes them. Raises CompactionRunsError and OSError.
     """
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -112,8 +113,11 @@ def compacting(folder: str, *, listing_s: float = LISTING_S) -> Iterator[OldFold
         old = OldFolders(folder, listing_s)
         try:
             yield old
-        finally:
             old.settle_all()
+        except BaseException:
+            old.settle_due()
+            raise
+        finally:
             for place in (*Path(folder, STAGING).glob("*"), Path(folder, STAGING)):
                 with suppress(OSError):
                     place.rmdir()

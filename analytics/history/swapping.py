@@ -1,17 +1,19 @@
 """Putting joined files into the place of the small ones, in one step.
 
 The joined file is made in ``FOLDER/.compacting``, synced, and takes the place of the small ones in
-one step: the whole folder of the table and month is exchanged (renameat2). So every program sees
-each row once at any moment, also after a kill. A program may have opened the old folder and not yet
-listed it, so its files stay for ``LISTING_S``: see :class:`OldFolders`.
+one step: the whole folder of the table and month is exchanged (renameat2). So the folder has each
+row once at any moment, also after a kill. A program may have opened the old folder and not yet
+listed it, so its names stay for ``LISTING_S``: see :class:`OldFolders`. If it then opens a small
+file by its path, that is gone: it gets "file not found" and has to list again, but misses no rows
+silently.
 
 Where the file system cannot exchange folders, the joined file is put beside the small ones, which
 are then removed: rmqctl reads each row once there, too, as a run's own file counts before a joined
 one; other programs may see a row twice until the next compaction has removed what is left.
 
-What another process puts into the old folder meanwhile gets a second name in the new one right after
-the exchange; what is put there later still, by a process that has found the old folder before, is
-taken over when the old folder is removed.
+What another process puts into the old folder meanwhile gets a second name in the new one right
+after the exchange. A process that has found the old folder before may put a file there later still:
+that one is taken over when the next join begins, and when the old folder is removed.
 """
 
 from __future__ import annotations
@@ -75,7 +77,7 @@ class _Exchanged(NamedTuple):
 class OldFolders:
     """Folders that were exchanged, to be removed when no program lists them any more.
 
-    After a kill the next compaction removes them.
+    After a kill or an error the next compaction removes them.
     """
 
     def __init__(self, folder: str, listing_s: float) -> None:
@@ -92,17 +94,25 @@ class OldFolders:
         _take_over(self._folder, one)
 
     def settle_due(self) -> None:
-        """Remove those that were exchanged long enough ago. Raises OSError."""
-        due = time.monotonic() - self._listing_s
-        while self._left and self._left[0].at <= due:
-            one = self._left.pop(0)
-            _settle(self._folder, one.staged, one.live, one.known)
+        """Remove those that were exchanged long enough ago; one that cannot be removed stays."""
+        for one in self._left.copy():
+            with suppress(OSError):
+                self._settle_if_due(one)
 
     def settle_all(self) -> None:
         """Wait until all are due, and remove them. Raises OSError."""
+        self.settle_due()
         while self._left:
-            time.sleep(max(self._left[-1].at + self._listing_s - time.monotonic(), 0))
-            self.settle_due()
+            one = self._left[0]
+            time.sleep(max(one.at + self._listing_s - time.monotonic(), 0))
+            self._settle_if_due(one)
+
+    def _settle_if_due(self, one: _Exchanged) -> None:
+        if one.at + self._listing_s > time.monotonic():
+            _take_over(self._folder, one)
+        else:
+            _settle(self._folder, one.staged, one.live, one.known)
+            self._left.remove(one)
 
 
 def swap(one: Join, made: Sequence[Path], sources: Mapping[Path, int], old: OldFolders) -> None:

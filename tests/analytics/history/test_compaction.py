@@ -385,6 +385,69 @@ def lags_of(folder: Path, as_of: int) -> set[tuple[str, int]]:
     return {(row["broker"], row["lag"]) for row in found if row["as_of"] == as_of}
 
 
+def test_a_folder_that_cannot_be_removed_yet_stops_no_other_join(
+    history: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs_exchange(history)
+    before = document(history, OLD)
+    settle, failures = swapping._settle, [1, 1]
+
+    def settle_later(folder: str, old: Path, *rest: Any) -> None:
+        if failures:
+            raise OSError(failures.pop(), "no")
+        settle(folder, old, *rest)
+
+    monkeypatch.setattr(swapping, "_settle", settle_later)
+    assert compact(history) == []
+    assert not failures
+    assert document(history, OLD) == before
+    assert not (history / STAGING).exists()
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_an_interrupted_compaction_ends_at_once_and_the_next_one_finishes_it(
+    history: Path, monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
+    needs_exchange(history)
+    before = document(history, OLD)
+
+    def no(*_: object) -> None:
+        raise OSError(1, "no")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(swapping.time, "sleep", lambda _: pytest.fail("it waits"))
+        if fails:
+            patch.setattr(swapping, "_settle", no)
+        with pytest.raises(KeyboardInterrupt):
+            interrupted(history, 0 if fails else 60)
+    assert document(history, OLD) == before
+    assert (history / STAGING).exists()
+    compact(history)
+    assert document(history, OLD) == before
+    assert not (history / STAGING).exists()
+
+
+def interrupted(folder: Path, listing_s: float) -> None:
+    """A compaction that is interrupted after its first join."""
+    with compaction.compacting(str(folder), listing_s=listing_s) as old:
+        compaction.join(compaction.plan(str(folder), NOW)[0], pytest.fail, old)
+        raise KeyboardInterrupt
+
+
+def test_what_comes_into_an_old_folder_later_is_seen_from_the_next_join_on(history: Path) -> None:
+    needs_exchange(history)
+    later = OLD + 3 * DAY_MS
+    name = f"part-{later}@a.parquet"
+    with compaction.compacting(str(history)) as old:
+        first, second, *_ = compaction.plan(str(history), NOW)
+        compaction.join(first, pytest.fail, old)
+        run(history, later, {"a": 5})
+        (first.live / name).rename(first.staged / name)
+        compaction.join(second, pytest.fail, old)
+        assert (first.live / name).exists()
+    assert later in {row["as_of"] for row in rows(history, first.table)}
+
+
 def test_what_a_killed_compaction_left_is_finished(history: Path) -> None:
     """A file that came into the old folder after it was exchanged is not lost."""
     compact(history)
