@@ -332,7 +332,7 @@ def test_what_comes_in_while_folders_are_exchanged_is_seen_at_once(
     history: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     needs_exchange(history)
-    made = []
+    made: list[int] = []
 
     def late(one: Path, other: Path) -> bool:
         made.append(OLD + 60_000 * (len(made) + 1))
@@ -415,7 +415,7 @@ def test_an_interrupted_compaction_ends_at_once_and_the_next_one_finishes_it(
         raise OSError(1, "no")
 
     with monkeypatch.context() as patch:
-        patch.setattr(swapping.time, "sleep", lambda _: pytest.fail("it waits"))
+        patch.setattr("time.sleep", lambda _: pytest.fail("it waits"))
         if fails:
             patch.setattr(swapping, "_settle", no)
         with pytest.raises(KeyboardInterrupt):
@@ -424,6 +424,35 @@ def test_an_interrupted_compaction_ends_at_once_and_the_next_one_finishes_it(
     assert (history / STAGING).exists()
     compact(history)
     assert document(history, OLD) == before
+    assert not (history / STAGING).exists()
+
+
+@pytest.mark.parametrize("fails", ["hardlink_to", "rename"])
+def test_what_came_in_is_not_lost_without_links_or_by_an_interrupt(
+    history: Path, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    needs_exchange(history)
+    later = OLD + 3 * DAY_MS
+    real = getattr(Path, fails)
+
+    def failing(path: Path, other: Path) -> Path | None:
+        if not path.name.startswith(".joined-."):
+            return real(path, other)  # type: ignore[no-any-return]
+        raise OSError(1, "no links") if fails == "hardlink_to" else KeyboardInterrupt
+
+    def late(one: Path, other: Path) -> bool:
+        run(history, later, {"a": 5})
+        return exchange(one, other)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(swapping, "exchange", late)
+        patch.setattr(Path, fails, failing)
+        with pytest.raises(KeyboardInterrupt):
+            interrupted(history, 60)
+    is_there = later in {row["as_of"] for row in rows(history, "stores")}
+    assert is_there == (fails == "hardlink_to")
+    compact(history)
+    assert [row["as_of"] for row in rows(history, "stores")].count(later) == 1
     assert not (history / STAGING).exists()
 
 
