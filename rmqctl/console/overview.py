@@ -102,10 +102,13 @@ def dead_letters_line(
 
 
 def delayed_line(rows: Sequence[Any] | None, now_ms: int) -> Line:
-    """Messages that wait for their time."""
+    """Messages that wait for their time; the levels of which it is unknown are named."""
     if rows is None:
         return _line("DELAYED", UNKNOWN)
-    line = _line("DELAYED", f"{sum(row.messages for row in rows):,} waiting")
+    known = [row.messages for row in rows if row.messages is not None]
+    line = _line("DELAYED", f"{sum(known):,} waiting")
+    if unknown := [row for row in rows if row.messages is None]:
+        line.append(Span(f", level {_levels(unknown)} unknown", Role.WARN))
     coming = [
         row.next_timestamp
         for row in rows
@@ -115,11 +118,15 @@ def delayed_line(rows: Sequence[Any] | None, now_ms: int) -> Line:
         line.append(Span(f"   next in {format_duration(min(coming) - now_ms)}"))
     bad = [row for row in rows if row.state != "OK"]
     if bad:
-        levels = ", ".join(str(level) for level in sorted({row.level for row in bad}))
         states = ", ".join(sorted({row.state for row in bad}))
-        overdue = sum(row.overdue for row in bad)
-        line.append(Span(f"   {states} {overdue:,} (level {levels})", Role.BAD))
+        overdue = [row.overdue for row in bad if row.overdue is not None]
+        count = f" {sum(overdue):,}" if overdue else ""
+        line.append(Span(f"   {states}{count} (level {_levels(bad)})", Role.BAD))
     return line
+
+
+def _levels(rows: Sequence[Any]) -> str:
+    return ", ".join(str(level) for level in sorted({row.level for row in rows}))
 
 
 def disk_line(rows: Sequence[Any] | None, risks: Sequence[Any] | None, width: int) -> Line:
