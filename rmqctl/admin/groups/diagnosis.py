@@ -77,6 +77,8 @@ def why(
     ]
     heard = [member["last_heartbeat_timestamp"] for member in members or ()]
     retries = _retries(view, broker, group, now_ms)
+    if retries["waiting"] is None:
+        state = worst((state, Health.UNKNOWN))
     dead = _dead_letters(view, broker, group)
     found = GroupWhy(
         group,
@@ -232,11 +234,13 @@ def _retries(view: "StoreView", broker: "Broker", group: str, now_ms: int) -> di
     due = [one.due_timestamp for one in retries.waiting()]
     committed = broker.consumer_offsets(group).get((group, retries.topic), {})
     bounds = bounds_from(view, retries.topic)
+    known = not retries.unknown_levels()
     return {
-        "waiting": len(due),
-        "overdue": sum(at <= now_ms for at in due),
+        "waiting": len(due) if known else None,
+        "overdue": sum(at <= now_ms for at in due) if known else None,
         "ready": ready_retries(view, retries.topic, bounds, committed),
-        "next_due_timestamp": min(due, default=None),
+        "next_due_timestamp": min(due, default=None) if known else None,
+        "doubts": retries.doubts(),
     }
 
 
@@ -282,6 +286,8 @@ def _advice(found: GroupWhy) -> Iterator[str]:
         yield "rmqctl broker start"
     elif found.retries["waiting"]:
         yield f"rmqctl retry browse {group}"
+    elif found.retries["waiting"] is None:
+        yield "rmqctl retry agenda"
     if found.dead_letters["unhandled"]:
         yield f"rmqctl dlq browse {group} --unhandled"
         yield f"rmqctl dlq redrive {group} --all"
@@ -290,5 +296,8 @@ def _advice(found: GroupWhy) -> Iterator[str]:
         if committed is not None and committed > queue["max_offset"]:
             place = quote(f"{queue['topic']}:{queue['queue_id']}")
             yield f"rmqctl offset reset -g {group} -t {place} --to-earliest"
-    if found.state == Health.UNKNOWN and behind and found.members is None:
+    unknown = found.state == Health.UNKNOWN and any(
+        queue["state"] == Health.UNKNOWN for queue in found.queues
+    )
+    if unknown and behind and found.members is None:
         yield f"rmqctl offset inspect {group} --around 1,3"

@@ -45,6 +45,8 @@ def why_rows(found: GroupWhy, now_ms: int) -> Iterator[GroupWhyRow]:
     if retries["waiting"] or retries["ready"] != 0:
         due = retries["next_due_timestamp"]
         yield GroupWhyRow("RETRIES", None, None, None, _retries(retries, due, now_ms))
+    for sentence in retries["doubts"]:
+        yield GroupWhyRow("RETRIES", None, None, None, sentence)
     dead = found.dead_letters
     if dead["depth"]:
         words = f"{counted(dead['depth'], 'dead letter')}, {dead['unhandled']} not handled"
@@ -60,6 +62,8 @@ def _state(found: GroupWhy, now_ms: int) -> GroupWhyRow:
         words = "it has no progress and no live member: nothing is known of what it has read"
         return GroupWhyRow("STATE", None, found.state, None, words)
     words = _MEANING[Health(found.state)]
+    if all(queue["state"] != found.state for queue in found.queues):
+        words = "how many of its retries wait is unknown"
     if found.lag is None:
         words += "; an unknown number of messages are unread"
     else:
@@ -142,7 +146,8 @@ def _message(message: Mapping[str, Any]) -> str:
 
 def _retries(retries: Mapping[str, Any], due: int | None, now_ms: int) -> str:
     ready = retries["ready"]
-    words = f"{retries['waiting']} wait, "
+    waiting = retries["waiting"]
+    words = "how many wait is unknown, " if waiting is None else f"{waiting} wait, "
     words += "how many are ready is unknown" if ready is None else f"{ready} are ready"
     if retries["overdue"]:
         return f"{words}; {retries['overdue']} are overdue: no process delivers"

@@ -128,7 +128,11 @@ class GroupWhy(NamedTuple):
     """Why a group lags, or that it is not."""
 
     group: Annotated[str, "the consumer group"]
-    state: Annotated[str, "the worst of its queues: OK, UNKNOWN, WARN, REWIND, STALL or STOP"]
+    state: Annotated[
+        str,
+        "the worst of its queues: OK, UNKNOWN, WARN, REWIND, STALL or STOP; not OK if it is "
+        "unknown how many retries wait",
+    ]
     since_timestamp: Annotated[
         int | None, "when its progress was last seen to change; null if it was not observed"
     ]
@@ -149,7 +153,10 @@ class GroupWhy(NamedTuple):
         "each queue: topic, queue_id, committed_offset, max_offset, lag, oldest_unread_age_ms, "
         "state, since_timestamp, next_message",
     ]
-    retries: Annotated[dict[str, Any], "waiting, overdue, ready, next_due_timestamp"]
+    retries: Annotated[
+        dict[str, Any],
+        "waiting, overdue, ready, next_due_timestamp, null if unknown; doubts: why it is unknown",
+    ]
     dead_letters: Annotated[dict[str, Any], "depth, unhandled, newest_timestamp, newest_reason"]
     advice: Annotated[list[str], "commands that help, most likely first"]
     facts: Annotated[list[GroupWhyRow], "the same in words, as in a table"]

@@ -91,17 +91,13 @@ class Retries:
         return unknown_retries(self.view, self.topic, ids, self._committed)
 
     def doubts(self, wanted: MessageFilter = EVERY_MESSAGE) -> list[str]:
-        """A sentence for each queue of :meth:`unknown`, and for each delay level with retries of
-        which it is unknown whether they wait."""
-        targets = {self.topic, dlq_topic(self.group)}
-        return [
-            *self.unknown(wanted).values(),
-            *(
-                doubt_of_level(level)
-                for level, topics in targets_in_doubt(self.view).items()
-                if targets & topics
-            ),
-        ]
+        """A sentence for each queue of :meth:`unknown`, and for each level of
+        :meth:`unknown_levels`."""
+        return [*self.unknown(wanted).values(), *map(doubt_of_level, self.unknown_levels())]
+
+    def unknown_levels(self) -> list[int]:
+        """The delay levels with retries of which it is unknown whether they wait."""
+        return levels_in_doubt(self.view, self.group)
 
     def _state(self, message: "MessageExt") -> str:
         committed = self._committed.get(message.queue_id)
@@ -144,6 +140,12 @@ def waiting_retries(view: "StoreView", group: str) -> Iterator[DelayedMessages]:
         for one in waiting(view, level):
             if one.topic in targets:
                 yield one
+
+
+def levels_in_doubt(view: "StoreView", group: str) -> list[int]:
+    """The delay levels with retries of a group of which it is unknown whether they wait."""
+    targets = {retry_topic(group), dlq_topic(group)}
+    return [level for level, topics in targets_in_doubt(view).items() if targets & topics]
 
 
 def takes(wanted: MessageFilter, one: DelayedMessages, left_out: Warn) -> bool:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.api.offsets import OffsetCommit
 from broker.embedded.broker import EmbeddedBroker
 from broker.new_store import create_store
 from rmqctl.admin import retries
@@ -57,3 +58,22 @@ def test_the_console_names_the_level(root: Path) -> None:
         await console.until(f"1 waiting, level {LEVEL} unknown")
 
     drive(root, steps, "overview")
+
+
+def test_group_why_does_not_say_that_nothing_waits(root: Path) -> None:
+    with EmbeddedBroker.open(root) as broker:
+        for group in ("g", "other"):
+            broker.update_consumer_offsets(group, [OffsetCommit("t", 0, 2)])
+    found = run("group", "why", "g", "-S", root, "-o", "json").json()
+    counts = [found["retries"][name] for name in ("waiting", "overdue", "next_due_timestamp")]
+    assert counts == [None, None, None]
+    assert found["state"] == "UNKNOWN"
+    (doubt,) = found["retries"]["doubts"]
+    assert SENTENCE in doubt
+    facts = {row["part"]: row["what"] for row in found["facts"]}
+    assert facts["RETRIES"] == doubt
+    assert facts["STATE"].startswith("how many of its retries wait is unknown; 0 messages")
+    assert facts["DO"] == "rmqctl retry agenda"
+    other = run("group", "why", "other", "-S", root, "-o", "json").json()
+    assert (other["state"], other["retries"]["waiting"]) == ("OK", 1)
+    assert other["retries"]["doubts"] == []
