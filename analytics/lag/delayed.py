@@ -51,8 +51,13 @@ class Level(NamedTuple):
 
     @property
     def is_ahead(self) -> bool:
-        """Whether its saved offset lies beyond its end: what waits there is unknown."""
+        """Whether its saved offset lies beyond its end."""
         return self.saved_offset is not None and self.saved_offset > self.max_offset
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether it is unknown what waits there: it is ahead, and its queue has messages."""
+        return self.is_ahead and self.min_offset < self.max_offset
 
 
 def levels(view: StoreView) -> list[Level]:
@@ -77,25 +82,33 @@ def doubt_of_level(level: int) -> str:
 
 
 def targets_in_doubt(view: StoreView) -> dict[int, set[str]]:
-    """The levels whose saved offset lies beyond their end, with the targets of their messages.
-
-    Of these messages it is unknown whether they wait. Reads each of them.
-    """
-    found = {}
-    for level in levels(view):
-        if level.is_ahead:
-            held = _messages(view, level, level.min_offset)
-            found[level.level] = {one.topic for one, _, _ in held}
+    """The levels of :func:`messages_in_doubt`, with the targets of the messages."""
+    found: dict[int, set[str]] = {}
+    for one in messages_in_doubt(view):
+        found.setdefault(one.level, set()).add(one.topic)
     return found
 
 
+def messages_in_doubt(view: StoreView) -> Iterator[DelayedMessages]:
+    """The messages of the levels whose saved offset lies beyond their end, by level.
+
+    Of these it is unknown whether they wait. Reads each of them.
+    """
+    for level in levels(view):
+        if level.is_in_doubt:
+            for found, _, _ in _messages(view, level, level.min_offset):
+                yield found
+
+
 def waiting_counts(view: StoreView) -> dict[int, Counter[str] | None]:
-    """How many messages wait in each level for each topic; None in a level that is ahead.
+    """How many messages wait in each level for each topic; None in a level that is in doubt.
 
     Reads each of them: 10 us a message.
     """
     return {
-        level.level: None if level.is_ahead else Counter(one.topic for one in waiting(view, level))
+        level.level: (
+            None if level.is_in_doubt else Counter(one.topic for one in waiting(view, level))
+        )
         for level in levels(view)
     }
 

@@ -32,7 +32,7 @@ def status(ctx: typer.Context) -> None:
         lost = {
             level["level"]: level["waiting"]
             for level in status.delay_levels
-            if level["delay_ms"] is None and level["waiting"]
+            if level["delay_ms"] is None and level["waiting"] != 0
         }
         warn_of_doubt(cli, broker.view)
         if lost:

@@ -91,10 +91,12 @@ def agenda(
             return
         rows = list(retries.agenda(broker.view, cli.now_ms))
         cli.rows(AgendaRow, rows)
-        lost = {row.level: 0 for row in rows if row.state == STRANDED}
+        lost: dict[int, int | None] = {}
         for row in rows:
             if row.state == STRANDED:
-                lost[row.level] += row.messages or 0
+                lost[row.level] = (lost.get(row.level) or 0) + (row.messages or 0)
+            elif row.delay_ms is None and row.messages is None:
+                lost[row.level] = None
         if lost:
             cli.warn(stranded_sentence(lost))
         if any(row.state == "OVERDUE" for row in rows):

@@ -6,12 +6,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from analytics.lag.delayed import doubt_of_level
 from analytics.lag.selection import Choice
 from broker.embedded.broker import EmbeddedBroker
 from rmqctl.admin.kinds import topic_kinds
 from rmqctl.admin.lag import Left, left, look, queue_rows
 from rmqctl.admin.queue_scan import QueueScan
-from rmqctl.admin.retries.retries import waiting_retries
+from rmqctl.admin.retries.retries import levels_in_doubt, waiting_retries
 from rmqctl.errors import NotFound
 from storage.clock import now_ms
 from storage.counted import counted
@@ -72,8 +73,10 @@ class RocketMQStore:
 
     def retries(self, group: str) -> list[MessageExt]:
         """The messages that a group has failed at, and that wait to come again; also those that are
-        on their way to the dead letters."""
+        on their way to the dead letters. Raises StoreError if it is unknown which wait."""
         with StoreView.open(self.path) as view:
+            if doubts := levels_in_doubt(view, group):
+                raise StoreError("; ".join(map(doubt_of_level, doubts)))
             return [one.message for one in waiting_retries(view, group)]
 
     def wait_until_consumed(self, group: str, timeout: float = 10.0) -> None:
@@ -105,10 +108,11 @@ class RocketMQStore:
             except NotFound:
                 return [f"group {group} has no progress and no members"]
             waiting = sum(1 for _ in waiting_retries(broker.view, group))
+            doubts = levels_in_doubt(broker.view, group)
             # A retry that was delivered between the two is in neither of them, but in the log.
             if broker.view.log_max_offset() != log_end:
                 return [f"messages are stored while the progress of group {group} is read"]
-            if left(seen) is Left.NOTHING and not waiting:
+            if left(seen) is Left.NOTHING and not waiting and not doubts:
                 return []
             found = [
                 f"group {group} has read {row.topic}, queue {row.queue_id}, to "
@@ -118,6 +122,7 @@ class RocketMQStore:
             ]
             if waiting:
                 found.append(f"retries of group {group} that wait for their time: {waiting}")
+            found += map(doubt_of_level, doubts)
             return found or [f"the progress of group {group} is unknown"]
 
 

@@ -1,6 +1,6 @@
 """Due times of the delay topic, by level and target."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from analytics.lag.delayed import (
@@ -8,7 +8,7 @@ from analytics.lag.delayed import (
     Level,
     doubt_of_level,
     levels,
-    targets_in_doubt,
+    messages_in_doubt,
     waiting,
 )
 from broker.schedule.schedule import DELAY_FOR_A_PERIOD_MS
@@ -38,7 +38,7 @@ def agenda(view: "StoreView", now_ms: int | None = None) -> Iterator[AgendaRow]:
     """One row for each level and target, by level, then by due time.
 
     A level whose saved offset is past the end of its queue has a row, too: it is unknown how many
-    of the messages there were delivered, and no process will deliver the others.
+    of the messages there were delivered, if it has any, and no process will deliver the others.
     """
     now_ms = clock_ms() if now_ms is None else now_ms
     running = bool(service(view, BROKER_SERVICES)["running"])
@@ -54,23 +54,31 @@ def agenda(view: "StoreView", now_ms: int | None = None) -> Iterator[AgendaRow]:
             yield _row(level, topic, dues[topic], now_ms, state)
 
 
-def stranded(view: "StoreView", delays: int) -> dict[int, int]:
-    """Number of messages that wait in levels above the number of ``delays``, by level."""
+def stranded(view: "StoreView", delays: int) -> dict[int, int | None]:
+    """Number of messages that wait in levels above the number of ``delays``, by level; None where
+    that is unknown."""
     counts = {
-        level.level: sum(1 for _ in waiting(view, level))
+        level.level: None if level.is_in_doubt else sum(1 for _ in waiting(view, level))
         for level in levels(view)
         if level.level > delays
     }
-    return {level: count for level, count in counts.items() if count}
+    return {level: count for level, count in counts.items() if count != 0}
 
 
-def stranded_sentence(counts: dict[int, int]) -> str:
-    """A warning about messages in levels that do not exist, with the remedy."""
-    where = ", ".join(f"{count:,} in level {level}" for level, count in sorted(counts.items()))
+def stranded_sentence(counts: Mapping[int, int | None]) -> str:
+    """A warning about messages in levels that do not exist, with the remedy; None: unknown."""
+    where = ", ".join(
+        f"{'an unknown number' if count is None else f'{count:,}'} in level {level}"
+        for level, count in sorted(counts.items())
+    )
+    known = [count for count in counts.values() if count is not None]
+    what = counted(sum(known), "message waits", "messages wait")
+    if len(known) < len(counts):
+        what = "messages may wait"
     return (
-        f"{counted(sum(counts.values()), 'message waits', 'messages wait')} in delay levels that "
-        f"messageDelayLevel lacks ({where}): nothing is delivered until 'rmqctl broker "
-        f"config set messageDelayLevel' gives it at least {max(counts)} levels again"
+        f"{what} in delay levels that messageDelayLevel lacks ({where}): nothing is delivered "
+        f"until 'rmqctl broker config set messageDelayLevel' gives it at least {max(counts)} "
+        "levels again"
     )
 
 
@@ -79,10 +87,10 @@ def _row(level: Level, topic: str | None, dues: list[int], now_ms: int, state: s
         level.level,
         topic,
         None if topic is None else group_of(topic),
-        None if state == AHEAD else len(dues),
+        None if level.is_in_doubt else len(dues),
         min(dues, default=None),
         max(dues, default=None),
-        None if state == AHEAD else sum(due <= now_ms for due in dues),
+        None if level.is_in_doubt else sum(due <= now_ms for due in dues),
         state,
         level.delay_ms,
         level.saved_offset,
@@ -97,9 +105,11 @@ def delayed_messages(
     """Each waiting message that a filter selects, by due time.
 
     ``left_out`` is called with a sentence for a message whose body the filter needs and that
-    cannot be unpacked, and for a level whose saved offset is past its end.
+    cannot be unpacked, and for a level whose saved offset is past its end and that has messages
+    that the filter selects.
     """
-    for level_id in targets_in_doubt(view):
+    held = [one for one in messages_in_doubt(view) if takes(wanted, one, left_out)]
+    for level_id in dict.fromkeys(one.level for one in held):
         left_out(doubt_of_level(level_id))
     rows = [
         DelayedRow(

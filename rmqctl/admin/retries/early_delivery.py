@@ -191,9 +191,9 @@ def _chosen(
             continue
         there = next((message for message in ready if is_named(message, message_id)), None)
         if there is None:
-            raise NotFound(
-                f"group {retries.group} has no waiting retry {message_id!r}{key_hint(message_id)}"
-            )
+            text = f"group {retries.group} has no waiting retry {message_id!r}"
+            text += key_hint(message_id)
+            raise NotFound("; ".join([text, *retries.doubts()]))
         note = "skipped: the group can read it already"
         yield _Item(None, _row(there, None, there.topic, note))
 

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from analytics.lag.delayed import messages_in_doubt
 from broker.retry.failures import record_with_id
 from rmqctl.admin.message_filter import key_hint
 from rmqctl.admin.queue_scan import QueueScan
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 def find(view: "StoreView", broker: "Broker", group: str, message_id: str) -> "MessageExt":
     """The newest record of a message in a group: waiting, ready for a retry, or dead.
 
+    Also one of which it is unknown whether it waits (messages_in_doubt).
     ``message_id`` is its unique id, the offset id of one of its records, or that of the original.
     NotFound for an unknown group and without such a message.
     """
@@ -29,7 +31,12 @@ def find(view: "StoreView", broker: "Broker", group: str, message_id: str) -> "M
     if named is not None and named.topic in topics:
         return named
     unique = wanted if named is None else named.msg_id.upper()
-    found = [one.message for one in retries.waiting() if _is_named(one.message, wanted, unique)]
+    delayed = [*retries.waiting(), *messages_in_doubt(view)]
+    found = [
+        one.message
+        for one in delayed
+        if one.topic in topics and _is_named(one.message, wanted, unique)
+    ]
     for topic in topics:
         for spelling in dict.fromkeys((unique, message_id)):
             found += view.find_unique(topic, spelling)

@@ -59,7 +59,7 @@ class AgendaRow(NamedTuple):
     level: Annotated[int, "the delay level"]
     topic: Annotated[str | None, "the target topic"]
     group: Annotated[str | None, "the group of the retries; null for delayed messages"]
-    messages: Annotated[int | None, "number of waiting messages; null if the level is AHEAD"]
+    messages: Annotated[int | None, "number of waiting messages; null if that is unknown (AHEAD)"]
     next_timestamp: Annotated[int | None, "when the first of them is due"]
     last_timestamp: Annotated[int | None, "when the last of them is due"]
     overdue: Annotated[int | None, "number of messages past their due time; null as messages"]
