@@ -19,8 +19,13 @@ def counts(dues: Sequence[int], now_ms: int, cells: int) -> list[int]:
     return found
 
 
-def hour_lines(dues: Sequence[int], now_ms: int, width: int, height: int) -> list[Line]:
-    """The next hour: columns, the times below them, and what is not in it."""
+def hour_lines(
+    dues: Sequence[int], now_ms: int, width: int, height: int, unknown: Sequence[int] = ()
+) -> list[Line]:
+    """The next hour: columns, the times below them, and what is not in it.
+
+    ``unknown``: the delay levels of which it is unknown what waits there.
+    """
     cells = max(4, width - len(_LABEL) - 1)
     overdue = sum(due <= now_ms for due in dues)
     within = sum(now_ms < due < now_ms + HOUR_MS for due in dues)
@@ -37,5 +42,7 @@ def hour_lines(dues: Sequence[int], now_ms: int, width: int, height: int) -> lis
     left = text_line(f" {len(dues):,} wait: ")
     left += text_line(f"{overdue:,} overdue", Role.BAD if overdue else Role.TEXT)
     left += text_line(f", {within:,} within the hour, {len(dues) - overdue - within:,} later")
+    if unknown:
+        left += text_line(f", level {', '.join(map(str, unknown))} unknown", Role.WARN)
     lines.append(spread(left, [], width))
     return lines

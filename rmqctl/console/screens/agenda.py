@@ -20,7 +20,9 @@ class HourPane(DrawnPane):
     def body(self, width: int, height: int) -> list[Line]:
         """The lines."""
         dues = [row.due_timestamp for row in self.rows_of(self.look) or ()]
-        return hour_lines(dues, now_ms(), width, height)
+        levels = self.rows_of(retries.AGENDA) or ()
+        unknown = sorted({row.level for row in levels if row.messages is None})
+        return hour_lines(dues, now_ms(), width, height, unknown)
 
 
 class LevelsPane(Pane):
@@ -74,7 +76,15 @@ SCREENS: Final = {
     "agenda": ScreenSpec(
         lambda place: "Agenda",
         [
-            PaneSpec(agenda.EACH, height=3, tall=6, still=True, follows=1, pane=HourPane),
+            PaneSpec(
+                agenda.EACH,
+                height=3,
+                tall=6,
+                still=True,
+                also=[retries.AGENDA],
+                follows=1,
+                pane=HourPane,
+            ),
             PaneSpec(retries.AGENDA, "LEVELS", pane=LevelsPane),
             PaneSpec(agenda.EACH, "MESSAGES", follows=1, pane=MessagesPane),
         ],

@@ -64,6 +64,13 @@ def test_the_console_names_the_level(root: Path) -> None:
     drive(root, steps, "overview")
 
 
+def test_the_agenda_of_the_console_names_the_level_beside_its_sums(root: Path) -> None:
+    async def steps(console):
+        await console.until(f"1 wait: 0 overdue, 1 within the hour, 0 later, level {LEVEL} unknown")
+
+    drive(root, steps, "agenda")
+
+
 def test_group_why_does_not_say_that_nothing_waits(root: Path) -> None:
     with EmbeddedBroker.open(root) as broker:
         for group in ("g", "other"):
