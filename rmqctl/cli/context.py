@@ -378,11 +378,12 @@ class Cli:
 
         render_one(type(row), row, self.view, self.out)
 
-    def row_stream(self, row_type: type) -> "RowStream":
-        """Print rows as they come."""
+    def row_stream(self, row_type: type, *, limited: bool = True) -> "RowStream":
+        """Print rows as they come; all of them, whatever ``--limit`` says, without ``limited``."""
         from rmqctl.output.render import RowStream
 
-        return RowStream(row_type, self.view, self.out)
+        view = self.view
+        return RowStream(row_type, view if limited else view._replace(limit=None), self.out)
 
     def say(self, sentence: str) -> None:
         """Print a sentence on stderr, unless ``--quiet``."""

@@ -68,7 +68,7 @@ def search(
     all properties, or the fields of --in. A message must match all filters. Compressed bodies are
     unpacked. The number of hits is not limited; they are printed as they are found, in the order
     in which they were stored. A search that stops (--limit, --timeout, Ctrl-C) prints the --resume
-    option that continues it.
+    option that continues it. With --around, --limit counts hits, unless they are sorted.
 
     A text in any field:            rmqctl message search 'order 4711'
     Count hits in one topic:        rmqctl message search timeout -t orders --count-only
@@ -146,7 +146,7 @@ def _print(
                     printer.flush()
                     hits += len(part.hits)
                     if printer.full:
-                        done_to = printer.done_to
+                        done_to = max(done_to, printer.done_to)
                         break
                 done_to = part.position
             else:

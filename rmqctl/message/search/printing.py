@@ -20,12 +20,18 @@ def _is_row(item: object) -> bool:
 
 
 class HitPrinter:
-    """Prints hits as they are found, by their log offsets."""
+    """Prints hits as they are found, by their log offsets.
+
+    ``--limit`` counts rows. Where neighbours are shown it counts hits, each with all its rows: what
+    lies beside a hit would fill a small limit each time, and no hit come. Sorted rows are counted.
+    """
 
     def __init__(self, cli: "Cli", hit_rows: HitRows) -> None:
         self._hit_rows = hit_rows
-        self._limited = cli.view.limit is not None
-        self._stream = cli.row_stream(hit_rows.row_type)
+        view = cli.view
+        self._limited = view.limit is not None
+        self._hits_left = view.limit if hit_rows.around and not view.sort else None
+        self._stream = cli.row_stream(hit_rows.row_type, limited=self._hits_left is None)
         self._layout = None if self._limited or hit_rows.around else self._stream.layout()
         self.done_to = 0
         """Hits below this log offset are printed."""
@@ -33,7 +39,7 @@ class HitPrinter:
     @property
     def full(self) -> bool:
         """Whether ``--limit`` is reached."""
-        return self._stream.full
+        return self._stream.full or (self._hits_left is not None and self._hits_left <= 0)
 
     def write(self, offsets: "Sequence[int]") -> None:
         """Print hits, up to the limit."""
@@ -46,7 +52,10 @@ class HitPrinter:
                 self._write_rows(part, self._layout)
                 self.done_to = part[-1] + 1
                 continue
+            before = self._stream.count
             self._stream.write(row for offset in part for row in self._hit_rows.rows(offset))
+            if self._hits_left is not None and self._stream.count > before:
+                self._hits_left -= 1
             self.done_to = part[-1] + 1
 
     def _write_rows(self, places: "Sequence[int]", layout: "Layout") -> None:

@@ -285,6 +285,41 @@ def test_around_shows_the_neighbours_once(store):
     ]
 
 
+def test_a_limit_counts_hits_where_their_neighbours_are_shown(store):
+    bodies = [b"hit" if i in {3, 9, 10} else b"%d" % i for i in range(14)]
+    assert run("produce", "t", "-Q", 1, stdin=b"\n".join(bodies)).code == 0
+    token: list[str] = []
+    shown = []
+    for _ in range(4):
+        result = run(
+            *("message", "search", "hit", "--around", 2, "--limit", 1, "-o", "jsonl", *token)
+        )
+        shown.append([json.loads(line)["queue_offset"] for line in result.lines])
+        again = re.search(r"stopped at the limit; to continue: --resume (\S+)", result.err)
+        if again is None:
+            break
+        token = ["--resume", again[1]]
+    assert shown == [[1, 2, 3, 4, 5], [7, 8, 9, 10, 11], [8, 9, 10, 11, 12], []]
+
+
+def test_a_limit_with_neighbours_counts_hits_of_which_a_row_is_left(store):
+    bodies = [b"hit" if i in {3, 9} else b"%d" % i for i in range(12)]
+    assert run("produce", "t", "-Q", 1, stdin=b"\n".join(bodies)).code == 0
+    search = ("message", "search", "hit", "--around", 2, "--limit", 1, "-o", "jsonl")
+    result = run(*search, "--where", "queue_offset > 8")
+    assert [json.loads(line)["queue_offset"] for line in result.lines] == [9, 10, 11]
+    result = run(*search, "--sort", "-queue_offset")
+    assert [json.loads(line)["queue_offset"] for line in result.lines] == [11]
+
+
+def test_a_limit_of_nothing_goes_back_to_no_earlier_place(store):
+    run("produce", "t", stdin=b"word 1\n")
+    first = run("message", "search", "word", "--count-only", "-o", "json").json()
+    run("produce", "t", stdin=b"word 2\n")
+    result = run("message", "search", "word", "--limit", 0, "--resume", first["resume"])
+    assert f"--resume {first['resume']}" in result.err
+
+
 def test_a_stopped_search_goes_on_where_it_stopped(mixed):
     root, messages = mixed
     number = {message.commitlog_offset: i for i, message in enumerate(messages)}
