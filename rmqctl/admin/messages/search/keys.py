@@ -14,6 +14,7 @@ from storage.read.replaced import is_tombstone
 from storage.readonly import FOREVER
 
 from .byte_search import SearchBytes
+from .deleted import deleted_in_log, is_deleted
 from .query import Query
 from .run import Search
 
@@ -55,20 +56,23 @@ def find_key(
 ) -> KeyHits:
     """Find the messages with a key, or a unique id, in some topics or in all (None).
 
-    Stored at ``begin`` or later and before ``end`` (ms). UsageProblem for an empty key.
+    Stored at ``begin`` or later and before ``end`` (ms); without those that were deleted with their
+    topic. UsageProblem for an empty key.
     """
     if not key:
         raise UsageProblem("the id or key is empty; give the id or a key of a message")
     offsets: set[int] = set()
     damaged: set[int] = set()
     if look is not Look.SCAN:
-        low = view.log_min_offset()
+        low, deleted = view.log_min_offset(), deleted_in_log(view)
         for topic in all_topics(view) if topics is None else topics:
             for offset in view.key_offsets(topic, key, max(0, begin - _SECOND_MS), end):
                 message = view.look_message_by_offset(offset)
                 if message is None:
                     if offset >= low and not is_tombstone(view, offset):
                         damaged.add(offset)
+                elif is_deleted(message, deleted):
+                    continue
                 elif carries_key(message, topic, key) and begin <= message.store_timestamp < end:
                     offsets.add(offset)
     if look is not Look.INDEX:

@@ -7,6 +7,7 @@ made for a message that is usual. The others, and damaged ones, are judged one b
 
 from array import array
 from bisect import bisect_left
+from collections.abc import Iterator
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -40,7 +41,9 @@ class PlainSearch:
         self._matches = query.matches
         self._plain = plain
         topics = plain.others if plain.topics is None else plain.topics
-        self._topics = frozenset(topic.encode("utf-8", "surrogateescape") for topic in topics)
+        self._topics = frozenset(map(_stored, topics))
+        self._deleted = {_stored(topic): end for topic, end in (plain.deleted or {}).items()}
+        self._deleted_to = max(self._deleted.values(), default=0)
 
     def search(self, piece: Piece) -> PieceResult:
         """Judge the records that begin in a piece."""
@@ -84,12 +87,16 @@ class PlainSearch:
         places = memoryview(table.buffer("commitlog_offset")).cast("q").tolist()
         plain = self._plain
         if self._has_other_topics(table):
-            topics = bytes(table.buffer("record_topic"))
-            ends = pairwise(memoryview(table.buffer("record_topic_ends")).cast("i"))
             wanted = plain.topics is not None
-            kept = [(topics[begin:end] in self._topics) is wanted for begin, end in ends]
+            kept = [(topic in self._topics) is wanted for topic in _topics_of(table)]
         else:
             kept = [True] * len(places)
+        if places and places[0] < self._deleted_to:
+            deleted = self._deleted
+            kept = [
+                old and place >= deleted.get(topic, 0)
+                for old, place, topic in zip(kept, places, _topics_of(table), strict=True)
+            ]
         if plain.queues is not None:
             numbers = memoryview(table.buffer("record_queue_id")).cast("i")
             kept = [
@@ -116,3 +123,14 @@ class PlainSearch:
             table.buffer("record_topic_ends") != ends.tobytes()
             or table.buffer("record_topic") != name * table.rows
         )
+
+
+def _topics_of(table: MessageTable) -> Iterator[bytes]:
+    """The topic of each row, as stored."""
+    topics = bytes(table.buffer("record_topic"))
+    ends = memoryview(table.buffer("record_topic_ends")).cast("i")
+    return (topics[begin:end] for begin, end in pairwise(ends))
+
+
+def _stored(topic: str) -> bytes:
+    return topic.encode("utf-8", "surrogateescape")

@@ -12,6 +12,7 @@ from .byte_search import SearchBytes
 from .texts import DEFAULT_FIELDS, literal_of, texts_in
 
 if TYPE_CHECKING:
+    from storage.configs.deleted_topics import DeletedTopics
     from storage.format.message import MessageExt
     from storage.readonly import StoreView
 
@@ -27,6 +28,8 @@ class Plain(NamedTuple):
     queues: "Container[int] | None"
     from_timestamp: int | None
     to_timestamp: int | None
+    deleted: "DeletedTopics | None" = None
+    """Topics that were deleted, each with the log offset before which its records do not count."""
 
 
 class Query(NamedTuple):

@@ -12,6 +12,7 @@ from storage.format.record import CheckKind, check_record, read_head
 from storage.log.record_finder import RecordFinder
 from storage.platform.processors import usable_processors
 
+from .deleted import deleted_in_log, without_deleted
 from .packed import PackedRecords
 from .pieces import Piece, PieceSearch, cut
 from .query import Query
@@ -69,6 +70,8 @@ class Tally(Protocol):
 class Search:
     """Searches the log of a store, up to its end at the start of the search.
 
+    Messages that were deleted with their topic are no hits.
+
     Attributes:
         start, end: log offsets between which it searches.
         total_bytes, scanned_bytes: what it will read, and what it has read.
@@ -92,7 +95,7 @@ class Search:
         of processes, default: one for each processor. A search of less than 64 MiB, and one with
         one job, starts no process.
         """
-        self._query = query
+        self._query = without_deleted(query, deleted_in_log(view))
         self._log = view.files.apart().log
         self._view = view
         self._on_progress = on_progress
