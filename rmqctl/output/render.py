@@ -64,6 +64,11 @@ class RowStream:
         self._begun = False
 
     @property
+    def taken(self) -> int:
+        """Number of printed rows, and of those that are kept to be sorted."""
+        return self.count + len(self._sorted)
+
+    @property
     def full(self) -> bool:
         """Whether ``--limit`` is reached; further rows are not printed."""
         return self._left is not None and self._left <= 0 and not self._order

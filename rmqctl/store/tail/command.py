@@ -6,6 +6,7 @@ import typer
 
 from rmqctl.cli.context import Cli, context_of, prints
 from rmqctl.cli.opening import open_for_reading
+from rmqctl.errors import UsageProblem
 
 from .rows import TailRow
 
@@ -41,6 +42,10 @@ def tail(
     The last five minutes:     rmqctl store tail --from -5m -e
     """
     cli = context_of(ctx)
+    if cli.view.sort and not stop_at_end and count is None:
+        raise UsageProblem(
+            "--sort prints after all is read, so it needs an end, such as --exit or --count"
+        )
     with open_for_reading(cli) as broker:
         _follow(cli, broker, start, count, stop_at_end=stop_at_end)
 
@@ -54,7 +59,7 @@ def _follow(
     stream = cli.row_stream(TailRow)
 
     def has_enough() -> bool:
-        return stream.full or stream.count == count
+        return stream.full or stream.taken == count
 
     try:
         while not has_enough():

@@ -44,7 +44,26 @@ class LogTail:
         self._since = timestamp
 
     def rows(self, end: int) -> Iterator[TailRow]:
-        """Rows from the position to ``end``, the current end of the log."""
+        """Rows from the position to ``end``, the current end of the log.
+
+        What is lost has no time: while records are skipped by time, it is taken for as old as the
+        next one.
+        """
+        lost: list[TailRow] = []
+        for row in self._rows(end):
+            stored = row.store_timestamp
+            if self._since and stored is None:
+                lost.append(row)
+            elif self._since and stored is not None and stored < self._since:
+                lost.clear()
+            else:
+                self._since = 0
+                yield from lost
+                lost.clear()
+                yield row
+        yield from lost
+
+    def _rows(self, end: int) -> Iterator[TailRow]:
         if not self._find_way(end):
             return
         walk = LogWalk(self._log, self.position, limit=end, search_all=True)
@@ -58,8 +77,7 @@ class LogTail:
                 row = self._row(file, place, size, stretch.kind, stretch.reason)
                 place += size
                 self.position = place
-                if row is not None:
-                    yield row
+                yield row
             self.position = walk.position
         if self.position < end:  # no further record follows
             rest = self._log.file_size - self.position % self._log.file_size
@@ -84,16 +102,13 @@ class LogTail:
 
     def _row(
         self, file: "ReadMap", place: int, size: int, kind: StretchKind, reason: str
-    ) -> TailRow | None:
+    ) -> TailRow:
         if kind is StretchKind.LOST:
             return _lost(place, size, reason)
         try:
             message = decode_record(file.view, place % self._log.file_size, size)
         except RecordError as error:
             return _lost(place, size, error.reason)
-        if message.store_timestamp < self._since:
-            return None
-        self._since = 0
         problem = reason or None
         if problem is None and message.commitlog_offset != place:
             problem = f"its own position field is {message.commitlog_offset}"

@@ -10,6 +10,7 @@ import pytest
 from storage.store import MessageStore
 from tests.support import golden
 from tests.support.cli import Result, run, start
+from tests.support.hand_made import START_MS, HandMade
 from tests.support.samples import SMALL, TINY, Sample, batch, new_store, prepared
 
 
@@ -60,6 +61,48 @@ def test_it_begins_where_it_is_told(tmp_path: Path) -> None:
     assert tail(root, "-e", "--from", "2099-01-01", "-o", "json").json() == []
     wanted = tail(root, "-e", "--where", "topic == A", "-c", "2", "-o", "json").json()
     assert [row["keys"] for row in wanted] == [[], []]
+
+
+def spoil(root: Path, position: int) -> None:
+    """Make a record of a store with one log file unreadable."""
+    (log,) = (root / "commitlog").iterdir()
+    with log.open("r+b") as file:
+        file.seek(position + 4)
+        file.write(b"\0\0\0\0")
+
+
+def test_damage_before_a_time_is_as_old_as_the_record_after_it(tmp_path: Path) -> None:
+    store = HandMade()
+    hour = 3_600_000
+    for number in range(6):
+        store.put("T", body=b"%d" % number, step_ms=hour if number else 0)
+    root = store.write(tmp_path / "s")
+    places = [message.commitlog_offset for message in store.messages]
+    for number in (1, 3):
+        spoil(root, places[number])
+
+    def shown(since: int) -> list[int]:
+        rows = tail(root, "-e", "--from", f"@{since}", "-o", "json").json()
+        return [places.index(row["commitlog_offset"]) for row in rows]
+
+    assert shown(START_MS) == [0, 1, 2, 3, 4, 5]
+    assert shown(START_MS + 1) == [1, 2, 3, 4, 5]
+    assert shown(START_MS + 2 * hour) == [1, 2, 3, 4, 5]
+    assert shown(START_MS + 2 * hour + 1) == [3, 4, 5]
+    assert shown(START_MS + 4 * hour) == [3, 4, 5]
+    assert shown(START_MS + 4 * hour + 1) == [5]
+
+
+@pytest.mark.parametrize("end", [(), ("--where", "size > 0")])
+def test_rows_are_sorted_only_where_there_is_an_end(store: Path, end: tuple[str, ...]) -> None:
+    run("produce", "T", stdin=b"1\n22\n333\n")
+    result = run("store", "tail", "--from", "start", "--sort", "-size", *end, "--timeout", "2s")
+    assert result.code == 2
+    assert "--sort prints after all is read" in result.err
+    for stop in (["-e"], ["-c", 3], ["-e", "-c", 3]):
+        result = run("store", "tail", "--from", "start", "--sort", "-size", *stop, "-o", "json")
+        assert [row["body_size"] for row in result.json()] == [3, 2, 1]
+    assert len(run("store", "tail", "-e", "-c", 2, "--sort", "-size", "-o", "json").json()) == 2
 
 
 @pytest.mark.slow
