@@ -107,6 +107,7 @@ class Load:
         self._plan = plan
         self._clock = clock
         self._stop = False
+        self._stopped_at: int | None = None
         self._error: Exception | None = None
         self._lock = threading.Lock()  # guards _error and _running
         self._running = plan.threads
@@ -136,7 +137,9 @@ class Load:
         return self._ended.wait(seconds)
 
     def stop(self) -> None:
-        """End early: each thread finishes the send that it is in."""
+        """End early: each thread finishes the send that it is in. Nothing if it has ended."""
+        if not self._stop and not self._ended.is_set():
+            self._stopped_at = self._clock()
         self._stop = True
 
     @property
@@ -156,13 +159,28 @@ class Load:
         """Messages that were stored so far, in the warm-up too."""
         return sum(part.messages + part.warm_up_messages for part in self._parts)
 
+    @property
+    def stopped_ns(self) -> int | None:
+        """How long was measured until an error or :meth:`stop` ended the load early; else None."""
+        if self._stopped_at is None:
+            return None
+        return max(0, min(self._stopped_at, self._end) - self.begin)
+
     def missed(self, measured: Measured) -> int:
-        """Messages that were due within the duration and were not sent: the load could not keep
-        up with the rate."""
-        plan = self._plan
-        if plan.rate is None or plan.duration_ns is None or plan.most is not None:
+        """Messages that were due until the load ended, early or not, and were not sent: it could
+        not keep up with the rate."""
+        plan, stopped_ns = self._plan, self.stopped_ns
+        if plan.rate is None:
             return 0
-        return max(0, round(plan.rate * plan.duration_ns / 1e9) - measured.messages)
+        if stopped_ns is not None:  # the sends of which all messages were due
+            due = int(plan.rate / plan.batch * stopped_ns / 1e9) * plan.batch
+        elif plan.duration_ns is None:
+            return 0  # it ended with its last message
+        else:
+            due = round(plan.rate * plan.duration_ns / 1e9)
+        if plan.most is not None:
+            due = min(due, plan.most)
+        return max(0, due - measured.messages)
 
     def _run(self, number: int) -> None:
         try:
@@ -171,7 +189,7 @@ class Load:
         except Exception as error:  # noqa: BLE001 - the main thread raises it
             with self._lock:
                 self._error = self._error or error
-            self._stop = True
+            self.stop()
         finally:
             with self._lock:
                 self._running -= 1

@@ -188,7 +188,7 @@ def _finish(
         sent=measured.messages,
         sent_bytes=measured.bytes,
         send_rate=rate_of(measured.messages, measured.begun, measured.ended),
-        rate_error=rate_error(plan, measured),
+        rate_error=rate_error(plan, measured, load.stopped_ns),
         missed=load.missed(measured),
         not_flushed=measured.not_flushed,
         pacing_us=percentiles(measured.pacing),
@@ -197,12 +197,16 @@ def _finish(
     cli.one(result if received is None else _with(result, received))
 
 
-def rate_error(plan: Plan, measured: Measured) -> float | None:
-    """The largest relative difference to the rate in a whole second; None if there is none."""
-    if plan.rate is None or not measured.seconds:
+def rate_error(plan: Plan, measured: Measured, stopped_ns: int | None = None) -> float | None:
+    """The largest relative difference to the rate in a whole second, up to where the load was
+    stopped; None if there is no whole one, and for less than one send a second."""
+    if plan.rate is None or plan.rate < plan.batch or not measured.seconds:
         return None
-    whole = max(measured.seconds) if plan.most is not None else None
-    if plan.duration_ns is not None and plan.most is None:
+    if stopped_ns is not None:
+        whole = stopped_ns // 1_000_000_000
+    elif plan.most is not None or plan.duration_ns is None:
+        whole = max(measured.seconds)
+    else:
         whole = plan.duration_ns // 1_000_000_000
     if not whole:
         return None

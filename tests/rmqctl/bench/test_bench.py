@@ -221,3 +221,34 @@ def test_the_rate_error_is_that_of_the_worst_second():
     measured.seconds = {0: 100, 2: 100}
     assert rate_error(plan, measured) == 1.0
     assert rate_error(plan._replace(rate=None), measured) is None
+
+
+def test_the_rate_error_ends_where_the_load_was_stopped():
+    plan = Plan("t", sized_bodies(20), False, 100.0, 1, 1, 0, 60_000_000_000, None)
+    measured = Measured()
+    measured.seconds = {0: 100, 1: 98, 2: 12}
+    assert rate_error(plan, measured, 2_100_000_000) == 0.02
+    assert rate_error(plan, measured, 900_000_000) is None
+    assert rate_error(plan, measured) == 1.0
+
+
+def test_less_than_one_send_a_second_has_no_rate_error():
+    plan = Plan("t", sized_bodies(20), False, 0.5, 1, 1, 0, 6_000_000_000, None)
+    measured = Measured()
+    measured.seconds = {0: 1, 2: 1, 4: 1}
+    assert rate_error(plan, measured) is None
+    assert rate_error(plan._replace(rate=100.0, batch=200), measured) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("batch", [1, 8])
+def test_what_was_not_due_when_a_load_was_stopped_is_not_missed(store, batch):
+    result = run(
+        *("bench", "produce", "--rate", "100/s", "--duration", "60s", "--warm-up", "0s"),
+        *("--batch", batch, "--timeout", "2500ms", "-o", "json"),
+    )
+    assert result.code == exit_codes.TIMED_OUT
+    row = result.json()
+    assert 0 < row["sent"] < 400
+    assert row["missed"] <= 50  # of those that were due
+    assert row["rate_error"] < 1
