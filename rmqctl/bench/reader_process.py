@@ -40,6 +40,7 @@ class ReaderProcess:
         answer = self._answer()
         received = Received()
         received.messages, received.bytes = answer["messages"], answer["bytes"]
+        received.unreadable = answer["unreadable"]
         received.begun, received.ended = answer["begun"], answer["ended"]
         received.end_to_end.add_parts(answer["end_to_end"])
         return received
@@ -113,6 +114,7 @@ def _as_json(received: Received) -> dict[str, object]:
     return {
         "messages": received.messages,
         "bytes": received.bytes,
+        "unreadable": received.unreadable,
         "begun": received.begun,
         "ended": received.ended,
         "end_to_end": received.end_to_end.parts(),

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from broker.api.pull import PullRequest
+from broker.api.pull import PullRequest, PullResult
 
 from .bodies import due_of
 from .histogram import Histogram
@@ -24,6 +24,8 @@ class Received:
     def __init__(self) -> None:
         self.messages = 0
         self.bytes = 0
+        self.unreadable = 0
+        """Places in the queues whose messages could not be read."""
         self.end_to_end = Histogram()
         """From when a message was due to when a reader had it."""
         self.begun: int | None = None
@@ -52,9 +54,10 @@ class Reading:
         self._clock = clock
         self.received = Received()
 
-    def step(self, most: int | None = None, *, latencies: bool = True) -> int:
-        """Read what is there, one pull a queue; returns the number of messages."""
-        received, found = self.received, 0
+    def step(self, most: int | None = None, *, latencies: bool = True) -> bool:
+        """Read what is there, one pull a queue; returns whether there was something, readable or
+        not."""
+        received, found, has_moved = self.received, 0, False
         for queue_id, offset in self.offsets.items():
             room = self._pull if most is None else min(self._pull, most - found)
             if room <= 0:
@@ -62,8 +65,11 @@ class Reading:
             begun = self._clock()
             result = self.broker.pull(PullRequest(_READER, self._topic, queue_id, offset, room))
             arrived = self._clock()
-            self.offsets[queue_id] = max(offset, result.next_begin_offset)
             messages = result.messages
+            if result.next_begin_offset > offset:
+                has_moved = True
+                self.offsets[queue_id] = result.next_begin_offset
+                received.unreadable += self._unreadable(queue_id, offset, result)
             if not messages:
                 continue
             if received.begun is None:
@@ -77,7 +83,18 @@ class Reading:
                         received.end_to_end.record(arrived - due)
             received.ended = arrived
         received.messages += found
-        return found
+        return has_moved
+
+    def _unreadable(self, queue_id: int, offset: int, result: PullResult) -> int:
+        """How many messages a pull from ``offset`` has left out."""
+        end = result.next_begin_offset
+        absent = end - offset - len(result.messages)
+        if not absent or offset < result.min_offset:
+            return 0
+        from storage.read.replaced import places_without_message
+
+        on_purpose = places_without_message(self.broker.view, self._topic, queue_id, offset, end)
+        return max(0, absent - on_purpose)
 
     def follow(self, ended: Callable[[], bool]) -> None:
         """Read, and wait for more, until ``ended`` is true and there is nothing left."""

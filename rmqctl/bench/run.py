@@ -94,10 +94,10 @@ def receive(
             broker.wait_for_messages(known, 50, topic)
     except ENDED_EARLY:
         lines.end()
-        cli.one(_with(_result(broker, topic)._replace(pull=pull), received))
+        _print(cli, _result(broker, topic)._replace(pull=pull), received)
         raise
     lines.end()
-    cli.one(_with(_result(broker, topic)._replace(pull=pull), received))
+    _print(cli, _result(broker, topic)._replace(pull=pull), received)
 
 
 def at_the_ends(root: Path, topic: str, pull: int) -> Reading:
@@ -194,7 +194,7 @@ def _finish(
         pacing_us=percentiles(measured.pacing),
         ack_us=percentiles(measured.ack),
     )
-    cli.one(result if received is None else _with(result, received))
+    _print(cli, result, received)
 
 
 def rate_error(plan: Plan, measured: Measured, stopped_ns: int | None = None) -> float | None:
@@ -214,13 +214,24 @@ def rate_error(plan: Plan, measured: Measured, stopped_ns: int | None = None) ->
     return round(worst / plan.rate, 5)
 
 
-def _with(result: BenchResult, received: Received) -> BenchResult:
-    return result._replace(
-        received=received.messages,
-        received_bytes=received.bytes,
-        receive_rate=rate_of(received.messages, received.begun, received.ended),
-        end_to_end_us=percentiles(received.end_to_end),
+def _print(cli: Cli, result: BenchResult, received: Received | None) -> None:
+    """Print the result, with what was received if there was a reader."""
+    if received is None:
+        cli.one(result)
+        return
+    cli.one(
+        result._replace(
+            received=received.messages,
+            received_bytes=received.bytes,
+            receive_rate=rate_of(received.messages, received.begun, received.ended),
+            end_to_end_us=percentiles(received.end_to_end),
+        )
     )
+    if received.unreadable:
+        cli.left_out(
+            f"{counted(received.unreadable, 'message')} could not be read; 'rmqctl store fsck' "
+            "shows why"
+        )
 
 
 def _result(broker: "EmbeddedBroker", topic: str) -> BenchResult:

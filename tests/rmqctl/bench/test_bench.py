@@ -13,6 +13,7 @@ from rmqctl.bench.load import Measured, Plan
 from rmqctl.bench.run import rate_error
 from storage.readonly import StoreView
 from tests.support.cli import run, start
+from tests.support.samples import SMALL, new_store
 
 QUICK = ("--warm-up", "0s", "--rate", "2000/s")
 
@@ -117,6 +118,25 @@ def test_reading_alone_measures_a_rate(store):
     assert row["receive_rate"] > 0
     assert (row["sent"], row["end_to_end_us"]) == (None, None)
     assert run("bench", "consume", "-c", 33, "-o", "json").json()["received"] == 33
+
+
+@pytest.mark.parametrize("damaged", [[3], [*range(40)]])
+def test_what_cannot_be_read_is_said(tmp_path, damaged):
+    root = new_store(tmp_path / "s", SMALL)
+    bodies = b"".join(b"number %d\n" % number for number in range(50))
+    assert run("-S", root, "produce", "t", "-Q", 0, stdin=bodies).code == 0
+    with StoreView.open(root) as view:
+        units = [view.unit("t", 0, number) for number in damaged]
+    (log,) = (root / "commitlog").iterdir()
+    with log.open("r+b") as file:
+        for place, *_ in units:
+            file.seek(place + 4)
+            file.write(bytes(4))
+    result = run("-S", root, "bench", "consume", "t", "-o", "json")
+    assert result.code == exit_codes.PARTLY
+    assert result.json()["received"] == 50 - len(damaged)
+    lost = "1 message" if len(damaged) == 1 else "40 messages"
+    assert f"{lost} could not be read; 'rmqctl store fsck' shows why" in result.err
 
 
 @pytest.mark.slow
