@@ -213,12 +213,15 @@ class Options(NamedTuple):
 
     def _plan(self, cli: Cli) -> "Plan":
         from broker.validation import BODY_LENGTH_ZERO, MAX_MESSAGE_SIZE, check_send_topic
+        from rmqctl.topic.change_commands import checked_count
         from storage.parse.durations import parse_duration, parse_rate, parse_size
 
         from .bodies import STAMP_BYTES, sized_bodies, template_bodies
         from .load import Plan
 
         check_send_topic(self.topic)
+        if self.queues is not None:
+            checked_count("--queues", self.queues)
         size = cli.parsed("--size", parse_size, self.size or "1K")
         if not STAMP_BYTES <= size <= MAX_MESSAGE_SIZE:
             raise UsageProblem(

@@ -133,7 +133,7 @@ def alter(
     ):
         count = queue_nums if own is None else own
         if count is not None:
-            values[name] = _checked_count(option, count)
+            values[name] = checked_count(option, count)
     if perm is not None:
         values["perm"] = _checked_perm("--perm", perm)
     if order is not None:
@@ -202,10 +202,11 @@ def _new_topic(
 
 def _count(what: str, said: int | None, own: int | None, both: int | None) -> int:
     given = [count for count in (said, own, both) if count is not None]
-    return _checked_count(what, given[0]) if given else 8
+    return checked_count(what, given[0]) if given else 8
 
 
-def _checked_count(option: str, count: int) -> int:
+def checked_count(option: str, count: int) -> int:
+    """A number of queues; UsageProblem for one that a topic cannot have."""
     from storage.format.shapes import MAX_QUEUES
 
     if not 0 < count <= MAX_QUEUES:

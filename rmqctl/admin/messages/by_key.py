@@ -4,7 +4,7 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rmqctl.admin.changes import Warn, no_warning
-from rmqctl.admin.known_topics import all_topics, check_topic_exists
+from rmqctl.admin.known_topics import all_topics, check_queues_exist
 from rmqctl.admin.message_filter import EVERY_MESSAGE, MessageFilter
 from rmqctl.admin.scan_progress import OnProgress, no_progress
 from storage.counted import counted
@@ -33,10 +33,10 @@ def with_key(
 ) -> "Generator[MessageExt]":
     """All messages with a key or a unique id that a filter selects, in log order.
 
-    ``topics`` None: all. ``look`` says where the key is searched. NotFound for an unknown topic.
+    ``topics`` None: all. ``look`` says where the key is searched. NotFound for an unknown topic or
+    queue.
     """
-    for topic in topics or ():
-        check_topic_exists(view, topic)
+    check_queues_exist(view, topics, wanted.queues)
     return _with_key(view, key, topics, wanted, look, left_out, jobs, on_progress)
 
 
@@ -50,14 +50,13 @@ def with_tag(
 ) -> "Generator[MessageExt]":
     """All messages with one of some tags (``a || b``) that a filter selects, in log order.
 
-    Found by the hashes in the queues. NotFound for an unknown topic, ValueError for malformed tags
-    and for ``*``.
+    Found by the hashes in the queues. NotFound for an unknown topic or queue, ValueError for
+    malformed tags and for ``*``.
     """
     parsed = TagFilter.parse(tags)
     if parsed is None:
         raise ValueError("* matches every message")
-    for topic in topics or ():
-        check_topic_exists(view, topic)
+    check_queues_exist(view, topics, wanted.queues)
     offsets = find_tag(view, all_topics(view) if topics is None else topics, parsed)
     found = read_messages(view, offsets, left_out)
     return _selected(

@@ -4,7 +4,7 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 from rmqctl.admin.changes import Warn, no_warning
-from rmqctl.admin.known_topics import check_topic_exists
+from rmqctl.admin.known_topics import check_queues_exist
 from rmqctl.admin.left_out import tell_unreadable
 from rmqctl.admin.message_filter import EVERY_MESSAGE, MessageFilter
 from rmqctl.admin.queue_scan import QueueScan
@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 def at_offset(view: "StoreView", topic: str, queue_id: int, offset: int) -> "MessageExt":
     """The message at a queue offset.
 
-    NotFound outside of the queue, CliError (4) for a damaged message.
+    NotFound outside of the queue, and for a queue that the topic does not have; CliError (4) for a
+    damaged message.
     """
-    check_topic_exists(view, topic)
+    check_queues_exist(view, [topic], [queue_id])
     low, high = view.queue_bounds(topic, queue_id)
     if not low <= offset < high:
         has = f"it has offsets {low} to {high - 1}" if low < high else "it is empty"
@@ -50,11 +51,7 @@ def in_queue(
     The times of ``wanted`` limit what is read. ``left_out`` is called at the end if messages could
     not be read. NotFound for an unknown topic, and for a queue that it does not have.
     """
-    check_topic_exists(view, topic)
-    if (topic, queue_id) not in view.queues():
-        config = view.topics().get(topic)
-        if config is None or queue_id >= max(config.read_queue_nums, config.write_queue_nums):
-            raise NotFound(f"topic {topic} has no queue {queue_id} in {view.root}")
+    check_queues_exist(view, [topic], [queue_id])
     return _in_queue(view, topic, queue_id, offset, wanted, left_out)
 
 

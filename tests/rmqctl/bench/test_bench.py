@@ -191,6 +191,8 @@ def test_the_topic_is_deleted_on_request(store):
         (("both", "--template", "", "--existing"), 2, "the message body length is zero"),
         (("produce", "--rate", "x"), 2, "not a rate"),
         (("produce", "--existing", "--delete-topic"), 2, "exclude each other"),
+        (("produce", "--queues", "100000", "T"), 2, "100000 is not a number of queues"),
+        (("both", "--queues", "65537"), 2, "65537 is not a number of queues (1 to 65536)"),
         (("both", "-n"), 2, "no dry run"),
         (("produce", "a b"), 2, "a b"),
         (("consume", "nosuch"), 3, "no topic nosuch"),

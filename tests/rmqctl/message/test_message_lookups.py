@@ -237,3 +237,33 @@ def test_what_is_not_there_is_not_found(store):
     result = run("message", "life", "nothing")
     assert (result.code, result.err.count("\n"), result.raw) == (3, 1, b"")
     assert "no message has the id or key nothing" in result.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["search", "1", "T", "-Q", 9],
+        ["search", "1", "T", "-Q", "0,9", "--count-only"],
+        ["export", "T", "-Q", 9],
+        ["stats", "T", "-Q", 9],
+        ["query", "T", "-k", "K", "-Q", 9],
+        ["query", "T", "--tag", "A", "-Q", 9],
+        ["get", "T", "-Q", 9, "-O", 0],
+    ],
+)
+def test_a_queue_that_the_named_topic_does_not_have_is_an_error(store, words):
+    run("produce", "T", stdin=b"1\n")
+    result = run("message", *words)
+    assert (result.code, result.out) == (3, "")
+    assert "topic T has no queue 9" in result.err
+
+
+def test_a_queue_of_one_of_the_named_topics_is_none(store):
+    run("topic", "create", "T", "--queues", 2)
+    run("topic", "create", "U", "--queues", 9)
+    run("produce", "U", "-Q", 8, stdin=b"1\n")
+    assert len(run("message", "export", "T", "U", "-Q", 8).lines) == 1
+    result = run("message", "export", "T", "U", "-Q", 9)
+    assert result.code == 3
+    assert "none of the topics T, U has a queue 9" in result.err
+    assert run("message", "stats", "-Q", 9).code == 0

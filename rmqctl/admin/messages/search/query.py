@@ -3,7 +3,7 @@
 from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from rmqctl.admin.known_topics import INNER_TOPICS, check_topic_exists
+from rmqctl.admin.known_topics import INNER_TOPICS, check_queues_exist
 from rmqctl.admin.message_filter import EVERY_MESSAGE, MessageFilter, Predicate
 from storage.format.sys_flag import MessageSysFlag
 from storage.read.tag_filter import TagFilter
@@ -85,12 +85,11 @@ def search_query(
     The fields are body, tags, keys and properties (the values of all, including tags and keys).
     ``topics`` None: all, without ``inner_topics`` those that users send to. The predicate of
     ``wanted`` tests tags, too; ``wanted.tags`` only makes the search faster. NotFound for an
-    unknown topic, ValueError for an empty pattern.
+    unknown topic, and for a queue that none of ``topics`` has; ValueError for an empty pattern.
     """
     if pattern == "":
         raise ValueError("the pattern is empty")
-    for topic in topics or ():
-        check_topic_exists(view, topic)
+    check_queues_exist(view, topics, wanted.queues)
     tests: list[Predicate] = []
     if topics is not None:
         wanted_topics = frozenset(topics)
