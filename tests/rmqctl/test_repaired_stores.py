@@ -123,3 +123,26 @@ def test_places_without_message_are_those_that_say_so(tmp_path: Path) -> None:
         assert not is_tombstone(view, places[11].commitlog_offset)
         assert not is_tombstone(view, view.log_max_offset())
         assert not is_tombstone(view, -1)
+
+
+def test_damage_of_a_chosen_tag_is_told_and_no_other(tmp_path: Path) -> None:
+    """Hash codes of ``Aa`` and ``BB`` are the same; a place of a repair is no damage."""
+    made = HandMade(CONFIG)
+    lost = []
+    for number in range(40):
+        tag = ("Aa", "BB", "other", "wanted")[number % 4]
+        lost.append(made.put("T", number % 2, b"body %d" % number, tags=tag))
+    root = made.write(tmp_path / "s")
+    for message in (lost[7], lost[11], lost[2]):
+        zero(root, message)
+    for form in ("", "-o jsonl"):
+        found = run(*f"consume T -e --tag wanted {form}".split(), "-S", root)
+        assert (found.code, len(found.lines)) == (8, 8), found.err
+        assert "2 messages could not be read" in found.err
+    whole = run("consume", "T", "-e", "--tag", "Aa", "-S", root)
+    assert (whole.code, len(whole.lines), whole.err) == (0, 10, "")
+    repair(root)
+    zero(root, lost[15])
+    found = run("consume", "T", "-e", "--tag", "wanted", "-S", root)
+    assert (found.code, len(found.lines)) == (8, 7)
+    assert "1 message could not be read" in found.err

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from broker.api.pull import PullRequest
 from storage.format.errors import BodyError
 from storage.log.record_reader import offset_in_queue
+from storage.read.tag_filter import TagFilter
 
 if TYPE_CHECKING:
     from broker.api.broker import Broker
@@ -31,6 +32,8 @@ class Fetched(NamedTuple):
     more: bool
     """Whether the queue had more messages at the time of the read."""
     unreadable: int = 0
+    settled: bool = False
+    """Whether ``unreadable`` is without the places that hold no message on purpose."""
 
 
 class Fetcher(Protocol):
@@ -87,6 +90,7 @@ class ObjectFetcher:
         self._topic = topic
         self._group = group
         self._expression = expression or "*"
+        self._tags = TagFilter.parse(expression)
 
     def __call__(self, queue_id: int, offset: int, count: int) -> Fetched:
         """See :class:`Fetcher`."""
@@ -101,8 +105,10 @@ class ObjectFetcher:
             if result.next_begin_offset <= at:
                 more = False
                 break
-            if self._expression == "*" and at >= result.min_offset:
-                unreadable += result.next_begin_offset - at - len(result.messages)
+            passed = result.next_begin_offset - at
+            if passed > len(result.messages) and at >= result.min_offset:
+                read = len(result.messages)
+                unreadable += self._left_out(queue_id, at, passed, read)
             messages += result.messages
             at = result.next_begin_offset
             more = at < result.max_offset
@@ -113,7 +119,16 @@ class ObjectFetcher:
             at,
             more,
             unreadable,
+            settled=self._tags is not None,
         )
+
+    def _left_out(self, queue_id: int, at: int, passed: int, read: int) -> int:
+        if self._tags is None:
+            return passed - read
+        from .left_by_tags import left_out  # lazy: for reads with tags only
+
+        view = self._broker.view
+        return left_out(view, (self._topic, queue_id), self._tags, range(at, at + passed), read)
 
 
 class Cursor:

@@ -84,7 +84,7 @@ class QueuesInOrder:
     def _fetched(self, part: Part, queue_id: int, offset: int, count: int) -> Fetched:
         """The fetch, with the places that hold no message on purpose not counted as unreadable."""
         fetched = part.fetch(queue_id, offset, count)
-        if not fetched.unreadable:
+        if not fetched.unreadable or fetched.settled:
             return fetched
         from storage.read.replaced import places_without_message
 
