@@ -5,6 +5,7 @@ CliError             a sentence for stderr and a code of :mod:`rmqctl.exit_codes
   NotFound           3: no such topic, group, message or store
   Refused            7: a safety rule forbids it
   PartlyDone         8: part of the work was done; the report says which part
+  OutputFailed       1: standard output takes nothing more
 """
 
 from . import exit_codes
@@ -43,3 +44,7 @@ class PartlyDone(CliError):
     """Some of the work was done and stays done."""
 
     exit_code = exit_codes.PARTLY
+
+
+class OutputFailed(CliError):
+    """Standard output takes nothing more, such as on a full disk; the store is not concerned."""

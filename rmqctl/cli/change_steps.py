@@ -7,7 +7,7 @@ from typing import Any, Final, NoReturn
 
 from rmqctl.admin.changes import Change, JavaCheck, Outcome
 from rmqctl.admin.journal_entry import change_note
-from rmqctl.errors import PartlyDone, Refused
+from rmqctl.errors import OutputFailed, PartlyDone, Refused
 from rmqctl.output.last_line import LAST_LINE
 from rmqctl.output.view import Format, View
 
@@ -244,18 +244,28 @@ def _confirm_name(cli: Cli, question: str, name: str) -> None:
 
 
 def _print_result(cli: Cli, row_type: type, rows: Iterable[Any]) -> tuple[int, int]:
-    """Print rows as they come; gives how many there were and how many of them were not done."""
+    """Print rows as they come; gives how many there were and how many of them were not done.
+
+    Where the output fails the change goes on to its end: PartlyDone (8) says so.
+    """
     stream = cli.row_stream(row_type)
     total = refused = 0
+    rows = iter(rows)
     try:
         for row in rows:
             total += 1
             refused += getattr(row, APPLIED, None) is False
             stream.write([row])
+        stream.finish()
+        cli.out.flush()
+    except OutputFailed as error:
+        for row in rows:
+            total += 1
+            refused += getattr(row, APPLIED, None) is False
+        raise PartlyDone(f"{error}; {total - refused} of {total} are done all the same") from error
     except BaseException:
         if total:
             stream.finish()  # what was done so far
         raise
-    stream.finish()
     _tell_hidden(cli, "result", stream.count, total)
     return total, refused

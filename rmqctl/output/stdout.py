@@ -5,7 +5,7 @@ import os
 import re
 from typing import Any, Final, Protocol, TextIO, runtime_checkable
 
-from rmqctl.errors import CliError
+from rmqctl.errors import OutputFailed
 from rmqctl.output.last_line import LAST_LINE
 
 _BUFFER_BYTES: Final = 1 << 16
@@ -50,7 +50,7 @@ class Stdout:
     """Writes text and bytes to one stream, in order.
 
     A closed pipe stays a BrokenPipeError, which is silent. Any other failure becomes a
-    :class:`CliError` that names the output, not the store.
+    :class:`OutputFailed` that names the output, not the store.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -98,5 +98,5 @@ class Stdout:
             raise _output_error(error) from error
 
 
-def _output_error(error: OSError) -> CliError:
-    return CliError(f"standard output: {os.strerror(error.errno or 0)}")
+def _output_error(error: OSError) -> OutputFailed:
+    return OutputFailed(f"standard output: {os.strerror(error.errno or 0)}")

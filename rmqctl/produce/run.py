@@ -7,7 +7,7 @@ from rmqctl import exit_codes
 from rmqctl.cli.context import Cli
 from rmqctl.cli.gc_tuning import keep_freed_memory
 from rmqctl.cli.signals import Terminated, TimeLimit
-from rmqctl.errors import PartlyDone
+from rmqctl.errors import OutputFailed, PartlyDone
 from rmqctl.output.last_line import LAST_LINE
 from storage.errors import RocketMQError
 from storage.format.message import split_keys
@@ -30,7 +30,7 @@ BATCH_BYTES: Final = 1 << 20
 _MANY: Final = 1000
 """If so many records arrive together, many more are likely to follow."""
 
-_BREAKS_OFF: Final = (RocketMQError, OSError)
+_BREAKS_OFF: Final = (RocketMQError, OSError, OutputFailed)
 
 ENDED_EARLY: Final = (KeyboardInterrupt, Terminated, TimeLimit)
 """Ctrl-C, SIGTERM and --timeout."""
@@ -128,7 +128,10 @@ class ProduceRun:
             elapsed_ms = progress.elapsed_ms()
         if source.given is not None:
             source.given.tell_blank(self._cli.say)
-        self._print(sender, elapsed_ms, topic)
+        try:
+            self._print(sender, elapsed_ms, topic)
+        except OutputFailed as error:
+            raise self._after_some(error, sender) from error
         self._accounted = True
         self._judge(sender, source.given.empty if source.given is not None else ())
 
@@ -160,7 +163,8 @@ class ProduceRun:
                         sender.send(portion.messages[at : at + size], lines)
             except (InvalidRecordError, *_BREAKS_OFF) as error:
                 sent = sender.count - before
-                self._show(bodies[at : at + sent])
+                if not isinstance(error, OutputFailed):
+                    self._show(bodies[at : at + sent])
                 self._note_divided(portion, at, at + sent)
                 if not isinstance(error, InvalidRecordError):
                     raise
@@ -210,6 +214,7 @@ class ProduceRun:
         elif sender.count == 1 and self._first is not None and self._limits.tee is None:
             row = next(sent_rows(self._first))
             self._cli.out.write("\t".join(map(str, row)) + "\n")
+        self._cli.out.flush()
         if sender.count != 1 and (not self._invalid or self._limits.skip_invalid):
             self._cli.say(_summary(sender, elapsed_ms, topic))
         if self._divided:
@@ -221,7 +226,7 @@ class ProduceRun:
         """The exception for an error after which some messages may be stored."""
         if not sender.count or isinstance(error, BrokenPipeError):
             return error
-        if self._rows is not None:
+        if self._rows is not None and not isinstance(error, OutputFailed):
             self._rows.finish()
         stored = _counted(sender.count, "message before is", "messages before are")
         return PartlyDone(f"{error}; the {stored} stored")

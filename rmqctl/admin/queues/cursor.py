@@ -11,6 +11,7 @@ from storage.read.tag_filter import TagFilter
 
 if TYPE_CHECKING:
     from broker.api.broker import Broker
+    from broker.embedded.broker import EmbeddedBroker
     from storage.format.message import MessageExt
 
 COLUMN: Final = 4096
@@ -85,7 +86,9 @@ class ColumnFetcher:
 class ObjectFetcher:
     """Fetches messages with all fields, only those of a subscription."""
 
-    def __init__(self, broker: "Broker", topic: str, group: str, expression: str | None) -> None:
+    def __init__(
+        self, broker: "EmbeddedBroker", topic: str, group: str, expression: str | None
+    ) -> None:
         self._broker = broker
         self._topic = topic
         self._group = group

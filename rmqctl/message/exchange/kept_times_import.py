@@ -12,7 +12,7 @@ import numpy as np
 from broker.validation import BODY_LENGTH_ZERO
 from rmqctl import exit_codes
 from rmqctl.admin.known_topics import INNER_TOPICS
-from rmqctl.errors import CliError, PartlyDone, Refused
+from rmqctl.errors import CliError, OutputFailed, PartlyDone, Refused
 from rmqctl.produce.rows import SentRow
 from rmqctl.produce.sender import InvalidRecordError
 from storage.counted import counted
@@ -90,10 +90,16 @@ class KeptTimesImport:
                     progress.advance(self.count - before, size)
             except InvalidRecordError as error:
                 self._invalid.append(error)
+            except OutputFailed as error:
+                raise self._after_some(error) from error
         if source.given is not None:
             source.given.tell_blank(self._cli.say)
         if self._rows is not None:
-            self._rows.finish()
+            try:
+                self._rows.finish()
+                self._cli.out.flush()
+            except OutputFailed as error:
+                raise self._after_some(error) from error
         self._judge()
 
     def _put(self, portion: "Portion") -> None:
