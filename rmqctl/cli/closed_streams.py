@@ -11,6 +11,7 @@ from typing import Final
 
 _STREAMS: Final = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
 """By descriptor."""
+_replaced: Final[set[str]] = set()
 
 
 def open_closed_streams() -> None:
@@ -18,6 +19,12 @@ def open_closed_streams() -> None:
     for descriptor, (name, mode) in enumerate(_STREAMS):
         if getattr(sys, name) is not None:
             continue
+        _replaced.add(name)
         null = os.open(os.devnull, os.O_RDWR)  # may get the free descriptor itself
         os.set_inheritable(null, null == descriptor)  # programs of --exec expect all three
         setattr(sys, name, os.fdopen(null, mode))
+
+
+def stdout_was_closed() -> bool:
+    """Whether what is printed is discarded, as there was no standard output at the start."""
+    return "stdout" in _replaced

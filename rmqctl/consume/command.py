@@ -10,7 +10,7 @@ from rmqctl.admin.message_filter import MessageFilter
 from rmqctl.cli.context import Cli, context_of, prints
 from rmqctl.cli.filter_options import filters_messages, message_filter
 from rmqctl.cli.marks import Changes, changes, most_used
-from rmqctl.errors import PartlyDone, UsageProblem
+from rmqctl.errors import OutputFailed, PartlyDone, UsageProblem
 from rmqctl.group.options import NewGroup
 from rmqctl.output.message_rows import JsonMessageRow, MessageRow
 from rmqctl.output.view import Format
@@ -223,8 +223,12 @@ def consume(
             _run(cli, broker, reading, reader, chosen, printer)
         return
     if command is None:
+        from rmqctl.cli.closed_streams import stdout_was_closed
+
         from .listener import PrintHandler
 
+        if stdout_was_closed():  # what is committed must have been printed
+            raise OutputFailed("standard output is closed")
         printing = PrintHandler(printer, chosen.predicate)
         _join(cli, reading, reader, chosen, options, printing, printing.fields, new_group=new_group)
         printer.finish()

@@ -96,3 +96,20 @@ def test_a_check_that_can_not_print_is_unknown(folder):
     full = shell("rmqctl lag check --warn-lag 1000 > /dev/full", folder)
     assert full.returncode == 3
     assert "No space left on device" in full.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", ["-e", "-e -q", "-e -o jsonl", "--count 1"])
+def test_a_group_commits_nothing_that_is_not_printed(folder, options):
+    group = "rmqctl consume orders -g billing --from-where first"
+    closed = shell(f"{group} {options} >&-", folder)
+    assert (closed.returncode, closed.stderr) == (1, "rmqctl: standard output is closed\n")
+    assert shell(f"{group} -e", folder).stdout == "hello\n"
+
+
+@pytest.mark.slow
+def test_a_group_needs_no_output_where_a_program_gets_the_messages(folder):
+    group = "rmqctl consume orders -g billing --from-where first -e"
+    done = shell(f"{group} --exec 'tee got' >&-", folder)
+    assert done.returncode == 0, done.stderr
+    assert (folder / "got").read_text().strip() == "hello"
