@@ -62,7 +62,8 @@ def _state(found: GroupWhy, now_ms: int) -> GroupWhyRow:
         words = "it has no progress and no live member: nothing is known of what it has read"
         return GroupWhyRow("STATE", None, found.state, None, words)
     words = _MEANING[Health(found.state)]
-    if all(queue["state"] != found.state for queue in found.queues):
+    of_queues = any(queue["state"] == found.state for queue in found.queues)
+    if found.retries["waiting"] is None and not of_queues:
         words = "how many of its retries wait is unknown"
     if found.lag is None:
         words += "; an unknown number of messages are unread"

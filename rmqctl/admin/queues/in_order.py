@@ -55,8 +55,8 @@ class QueuesInOrder:
         """See what came to queues that were looked at first, while the others were.
 
         A Java broker makes messages readable one by one, in the order of the log: those before one
-        that is fetched are readable. Gives the log offset behind the last one that is fetched; None
-        without any.
+        that is fetched are readable. Gives the log offset right after the last one that is fetched;
+        None without any.
         """
         fetched = [cursor.last for cursor in growing if cursor.waiting]
         if not fetched:

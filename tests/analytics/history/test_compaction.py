@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -314,14 +315,14 @@ def test_rmqctl_lists_a_folder_again_that_was_exchanged_meanwhile(
     before = document(history, OLD)
     listdir, left = os.listdir, [1]
 
-    def exchanged(place: object) -> list[str]:
+    def exchanged(place: int) -> list[str]:
         """As if the process did not run for a second between opening the folder and listing it."""
-        names = listdir(place)  # type: ignore[call-overload]
+        names = listdir(place)
         if left and any(name.startswith("part-") for name in names):
             left.pop()
             compact(history)
             return []  # the old folder, from which all has been removed
-        return names  # type: ignore[no-any-return]
+        return names
 
     monkeypatch.setattr(os, "listdir", exchanged)
     assert document(history, OLD) == before
@@ -433,11 +434,11 @@ def test_what_came_in_is_not_lost_without_links_or_by_an_interrupt(
 ) -> None:
     needs_exchange(history)
     later = OLD + 3 * DAY_MS
-    real = getattr(Path, fails)
+    real: Callable[[Path, Path], Path | None] = getattr(Path, fails)
 
     def failing(path: Path, other: Path) -> Path | None:
         if not path.name.startswith(".joined-."):
-            return real(path, other)  # type: ignore[no-any-return]
+            return real(path, other)
         raise OSError(1, "no links") if fails == "hardlink_to" else KeyboardInterrupt
 
     def late(one: Path, other: Path) -> bool:
