@@ -267,10 +267,12 @@ def test_less_than_one_send_a_second_has_no_rate_error():
 def test_what_was_not_due_when_a_load_was_stopped_is_not_missed(store, batch):
     result = run(
         *("bench", "produce", "--rate", "100/s", "--duration", "60s", "--warm-up", "0s"),
-        *("--batch", batch, "--timeout", "2500ms", "-o", "json"),
+        *("--batch", batch, "--timeout", "5s", "-o", "json"),
     )
     assert result.code == exit_codes.TIMED_OUT
     row = result.json()
-    assert 0 < row["sent"] < 400
-    assert row["missed"] <= 50  # of those that were due
+    assert 0 < row["sent"] < 600
+    assert row["missed"] <= 200  # of those that were due, not the 6,000 of the whole load
+    # The time limit counts from the start of the program. The load itself has a whole second
+    # only if the start took less than four.
     assert row["rate_error"] < 1
