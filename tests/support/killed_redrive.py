@@ -6,6 +6,7 @@ children have threads.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -42,7 +43,7 @@ def killed_at_every_call(
 ) -> dict[str, object]:
     """Kill at the instants shard, shard + shards, ... until the redrive survives.
 
-    It is then resumed, or, each other time, a new one is begun. ``second``: what is killed is the
+    It is then resumed; of another copy of the store, a new one is begun. ``second``: what is killed is the
     second attempt at a run; the first one could send nothing.
     """
     template = Path(folder) / f"template-{shard}"
@@ -51,15 +52,17 @@ def killed_at_every_call(
         _must(partial(_try_in_vain, template))
     failures: list[str] = []
     for number in count(shard, shards):
-        root = Path(folder) / f"at-{number}"
-        copy_store(template, root)
-        killed = _in_child(partial(_redrive_until, root, number, second=second))
-        resumes = number % 2 == 0
-        assert killed in ("killed", ""), killed
-        problem = _in_child(partial(_go_on, root, resumes=resumes))
-        if problem:
-            failures.append(f"killed at {number}, {'resumed' if resumes else 'anew'}: {problem}")
-        shutil.rmtree(root)
+        killed = ""
+        for resumes in (True, False):
+            root = Path(folder) / f"at-{number}-{resumes}"
+            copy_store(template, root)
+            killed = _in_child(partial(_redrive_until, root, number, second=second))
+            assert killed in ("killed", ""), killed
+            problem = _in_child(partial(_go_on, root, resumes=resumes))
+            if problem:
+                how = "resumed" if resumes else "anew"
+                failures.append(f"killed at {number}, {how}: {problem}")
+            shutil.rmtree(root)
         if not killed or len(failures) > 10:
             break
     return {"instants": number, "failures": failures}
@@ -100,9 +103,14 @@ def _redrive_until(root: Path, number: int, *, second: bool) -> str:
     for name in _CALLS:
         setattr(FileSystem, name, _watched(getattr(FileSystem, name), tick))
     which = ("--resume", "last") if second else ("--all",)
-    code = app.main(["dlq", "redrive", "g", *which, "-S", str(root), *_DO])
+    code = app.main(["dlq", "redrive", "g", *which, "-S", str(root), *_told(root), *_DO])
     assert code == 0, code
     return ""
+
+
+def _told(root: Path) -> tuple[str, str]:
+    """The user's file of receipts."""
+    return "--receipts", str(root.with_suffix(".jsonl"))
 
 
 def _watched(call: Callable[..., Any], tick: Callable[[], None]) -> Callable[..., Any]:
@@ -118,12 +126,13 @@ def _watched(call: Callable[..., Any], tick: Callable[[], None]) -> Callable[...
 def _go_on(root: Path, *, resumes: bool) -> str:
     """Bring the redrive to its end; gives what is wrong then."""
     runs = RedriveRuns(root)
+    which = ["--all"]
     if resumes and any(runs.read(name) for name in runs.names()):
-        code = app.main(["dlq", "redrive", "g", "--resume", "last", "-S", str(root), *_DO])
-    else:
-        code = app.main(["dlq", "redrive", "g", "--all", "-S", str(root), *_DO])
-        if code == 6:  # some were sent by the one that was killed
-            code = app.main(["dlq", "redrive", "g", "--all", "-S", str(root), *_DO])
+        which = ["--resume", "last"]
+    again = ["dlq", "redrive", "g", *which, "-S", str(root), *_told(root), *_DO]
+    code = app.main(again)
+    if code == 6 and which == ["--all"]:  # some were sent by the one that was killed
+        code = app.main(again)
     if code:
         return f"exit code {code}"
     with StoreView.open(root, SMALL) as view:
@@ -145,8 +154,13 @@ def _go_on(root: Path, *, resumes: bool) -> str:
         for receipt in (runs.read(name) or ({}, []))[1]
         if receipt.get("applied")
     ]
-    if resumes and sorted(receipts) != list(range(LETTERS)):
+    if not resumes:
+        return ""
+    if sorted(receipts) != list(range(LETTERS)):
         return f"receipts {receipts}"
+    told = [json.loads(line) for line in Path(_told(root)[1]).read_text("utf-8").splitlines()]
+    if {row["queue_offset"] for row in told if row["applied"]} != set(range(LETTERS)):
+        return f"told {told}"
     return ""
 
 

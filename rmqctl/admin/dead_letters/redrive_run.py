@@ -304,8 +304,9 @@ class RedriveRun:
         if receipt.applied:  # first, as it was sent even if writing the receipt fails
             self._to_mark[queue_id].append((offset, offset + 1))
             self._unmarked += 1
-        self._written.write({"queue_id": queue_id, **receipt._asdict()})
+        # The user's receipt before the run's: what a kill leaves without the latter is told again.
         self._on_receipt(receipt)
+        self._written.write({"queue_id": queue_id, **receipt._asdict()})
         late = time.monotonic() >= self._marked_at + _MARK_EVERY_S
         if late or self._unmarked >= _MARK_EVERY:
             self._mark()
