@@ -43,8 +43,8 @@ def killed_at_every_call(
 ) -> dict[str, object]:
     """Kill at the instants shard, shard + shards, ... until the redrive survives.
 
-    It is then resumed; of another copy of the store, a new one is begun. ``second``: what is killed is the
-    second attempt at a run; the first one could send nothing.
+    It is then resumed; of another copy of the store, a new one is begun. ``second``: what is killed
+    is the second attempt at a run; the first one could send nothing.
     """
     template = Path(folder) / f"template-{shard}"
     _must(partial(_make, template))
