@@ -38,7 +38,7 @@ _ALLOWED_SKIPS = re.compile(
 
 # How long an example takes says how busy the machine is just then.
 settings.register_profile("rmqctl", deadline=None)
-settings.register_profile("short", deadline=None, max_examples=30)
+settings.register_profile("short", deadline=None, max_examples=20)
 settings.register_profile("quick", deadline=None, max_examples=10)
 settings.load_profile("rmqctl")
 

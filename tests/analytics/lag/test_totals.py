@@ -10,6 +10,7 @@ from analytics.lag.health import Health
 from analytics.lag.queue_position import QueuePosition
 from analytics.lag.totals import QueueLag, add_up, all_known
 from analytics.lag.unknown import unknown_parts
+from tests.support.examples import examples
 
 _OFFSETS = st.integers(0, 20)
 _RATES = st.none() | st.floats(0, 1_000)
@@ -38,7 +39,7 @@ def _queues(draw: st.DrawFn) -> list[QueueLag]:
 
 
 @pytest.mark.slow
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(_queues())
 def test_columns_and_single_queues_have_the_same_sums(queues: list[QueueLag]) -> None:
     assert add_up(queues) == totals._add_up_each(queues)

@@ -17,6 +17,7 @@ from storage.format.message import SCHEDULE_TOPIC, TRANS_HALF_TOPIC, MessageExt
 from storage.format.prepared import PreparedRecords
 from storage.store import MessageStore
 from tests.support.compiled import compiled, native, needs_compiled
+from tests.support.examples import examples
 
 pytestmark = needs_compiled
 
@@ -126,7 +127,7 @@ def waiting(store: MessageStore, sent: list[MessageInner]) -> tuple[int, bytes]:
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(sent=st.lists(messages, min_size=1, max_size=6))
 def test_compiled_code_makes_the_records_that_python_makes(store, sent) -> None:
     first, units = waiting(store, sent)

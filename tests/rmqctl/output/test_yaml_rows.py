@@ -5,6 +5,7 @@ import yaml
 from hypothesis import given, settings, strategies as st
 
 from rmqctl.output.yaml_rows import YamlRows
+from tests.support.examples import examples
 
 LINE = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=12)
 WORDS = st.sampled_from(
@@ -39,7 +40,7 @@ VALUE = (
 
 
 @pytest.mark.slow
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.lists(st.tuples(VALUE, VALUE), min_size=1, max_size=3))
 def test_the_text_is_that_of_the_library(rows):
     names = ["body", "no"]

@@ -15,6 +15,7 @@ from rmqctl.parse import json_plan
 from rmqctl.parse.json_path import JsonCondition, JsonFilter
 from rmqctl.parse.json_plan import Answer, Plan
 from tests.support.compiled import needs_compiled
+from tests.support.examples import examples
 
 NAMES = st.sampled_from(["a", "b", "c d", "\u00e9", "", "a.b"])
 ODD_NUMBERS = (
@@ -112,7 +113,7 @@ def ends_of(bodies: Sequence[bytes]) -> Any:
 
 @needs_compiled
 @pytest.mark.slow
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.lists(BODIES, min_size=1, max_size=12), st.lists(EXPRESSIONS, min_size=1, max_size=2))
 @example([b'{"a":1}'] * 40 + [b'{"b":' + b"[" * 200 + b"]" * 200 + b"}"], ["a = 2"])
 @example([b"{" + b" " * 5 + b"}"] * 30, ["a.b > 1"])

@@ -17,6 +17,7 @@ from rmqctl.produce.parsers import CsvParser, from_fields, parse_json
 from storage.format.message import RESERVED_PROPERTIES, SCHEDULE_TOPIC
 from storage.readonly import StoreView
 from tests.support.cli import run
+from tests.support.examples import examples
 
 pytestmark = pytest.mark.skipif(native.compiled is None, reason="needs RMQCTL_PURE to be empty")
 
@@ -109,7 +110,7 @@ FORMS = {False: parse_json, True: import_reader.parse_line}
 
 
 @given(st.lists(st.tuples(rows(), changes), min_size=1, max_size=8), st.booleans())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @pytest.mark.slow
 def test_a_row_of_json_that_is_taken_is_that_of_the_parser(given, has_places):
     reader = json_reader(has_places=has_places)
@@ -162,7 +163,7 @@ def check_table(table, has_places):
 
 
 @given(tables(), st.booleans())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @example((["body"], [b'""', b"a", b'"a""b"', b'a"b', b"a\r", b'"a\r\nb"\r']), False)
 @pytest.mark.slow
 def test_a_line_of_csv_that_is_taken_is_that_of_the_parser(table, has_places):

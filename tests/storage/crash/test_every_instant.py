@@ -12,9 +12,9 @@ from tests.support.crash import shared_out
 @pytest.mark.parametrize(
     ("workload", "every", "least"),
     [
-        ("singles", 16, 800),
-        ("singles, SYNC_FLUSH", 24, 800),
-        ("batches", 16, 450),
+        ("singles", 32, 800),
+        ("singles, SYNC_FLUSH", 48, 800),
+        ("batches", 32, 450),
         pytest.param("run", 307, 10_000, marks=pytest.mark.long),
         pytest.param("singles", 1, 800, marks=pytest.mark.long),
         pytest.param("singles, SYNC_FLUSH", 1, 800, marks=pytest.mark.long),
@@ -30,7 +30,7 @@ def test_a_writer_killed_at_any_instant_loses_and_doubles_nothing(workload, ever
 
 @pytest.mark.crash
 @pytest.mark.slow
-@pytest.mark.parametrize("every", [24, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("every", [48, pytest.param(1, marks=pytest.mark.long)])
 @pytest.mark.conformance("A15")
 def test_queues_and_index_are_made_anew_after_a_death_at_any_instant(every):
     found = shared_out("every_instant:killed_while_rebuilding", every)

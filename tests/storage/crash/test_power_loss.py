@@ -12,8 +12,8 @@ from tests.support.crash import shared_out
 from tests.support.linux_forms import needs_linux_forms
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow]
-SOME = pytest.mark.parametrize("every", [80, pytest.param(1, marks=pytest.mark.long)])
-FEW = pytest.mark.parametrize("every", [120, pytest.param(2, marks=pytest.mark.long)])
+SOME = pytest.mark.parametrize("every", [160, pytest.param(1, marks=pytest.mark.long)])
+FEW = pytest.mark.parametrize("every", [240, pytest.param(2, marks=pytest.mark.long)])
 
 
 @SOME
@@ -48,7 +48,7 @@ def test_what_was_flushed_or_closed_is_there_whenever_the_power_goes(every):
 @pytest.mark.parametrize(
     ("every", "least"),
     [
-        (40, 20),
+        (80, 10),
         pytest.param(8, 100, marks=pytest.mark.long),
         pytest.param(1, 800, marks=pytest.mark.long),
     ],

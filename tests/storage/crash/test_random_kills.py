@@ -10,7 +10,7 @@ from tests.support.crash import fast_folder
 from tests.support.slim import Slim
 
 MANY = pytest.mark.parametrize(
-    "kills", [100, pytest.param(1000, marks=pytest.mark.long)], ids=["some", "many"]
+    "kills", [60, pytest.param(1000, marks=pytest.mark.long)], ids=["some", "many"]
 )
 
 

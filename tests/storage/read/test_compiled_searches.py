@@ -18,6 +18,7 @@ from storage.log.record_reader import RecordReader
 from storage.read.by_time import halve
 from storage.readonly import FOREVER
 from tests.support.compiled import compiled, needs_compiled
+from tests.support.examples import examples
 
 SLOTS, ENTRIES = 3, 12
 KEYS = ("a", "b", "key-7", "", "Zahl \u00fc", "\ud800")
@@ -49,7 +50,7 @@ def index_files(draw: st.DrawFn) -> bytes:
 
 @pytest.mark.slow
 @needs_compiled
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     files=st.lists(index_files(), max_size=3).map(tuple),
     key=st.sampled_from(KEYS),
@@ -144,7 +145,9 @@ WHOLE = st.just([(number * RECORD, RECORD) for number in range(RECORDS)])
 @pytest.mark.slow
 @needs_compiled
 @settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(200),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
     log=logs(),

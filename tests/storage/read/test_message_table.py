@@ -24,7 +24,7 @@ from storage.read import message_table
 from storage.read.message_table import BUFFERS, FIELDS, Kind, MessageTable
 from storage.read.place_table import fill_from_places
 from storage.readonly import StoreView
-from tests.support import golden
+from tests.support import golden, golden_samples
 from tests.support.compiled import compiled, native, needs_compiled
 from tests.support.hand_made import HOST, START_MS, TINY, HandMade
 
@@ -331,7 +331,7 @@ def compare_places(view: StoreView, fields: Collection[str] = FIELDS) -> tuple[i
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("form")
-@pytest.mark.parametrize("name", golden.names())
+@golden_samples.SOME
 def test_places_of_golden_stores_are_those_of_the_messages(name: str) -> None:
     with StoreView.open(golden.store(name)) as view:
         taken, messages = compare_places(view)

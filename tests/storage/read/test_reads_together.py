@@ -14,6 +14,7 @@ from storage.read.tag_filter import TagFilter
 from storage.readonly import StoreView
 from storage.results import MOST_BYTES_TOGETHER, GetMessageStatus
 from tests.support.compiled import compiled, native, needs_compiled
+from tests.support.examples import examples
 from tests.support.hand_made import HOST, TINY, HandMade
 
 CONFIG = TINY.with_(
@@ -67,7 +68,7 @@ def expect_reads(view: StoreView, offset: int, count: int, pulls: int) -> int:
 
 @pytest.mark.slow
 @FORMS
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     parts=st.lists(
         st.tuples(

@@ -21,6 +21,7 @@ from storage.record_batch.record_batch import COLUMNS, read_block
 from storage.tools.rebuild.keys import keys_of
 from storage.tools.rebuild.units import DelayTimes, units_of
 from tests.support.compiled import compiled, native, needs_compiled
+from tests.support.examples import examples
 
 LEVELS = parse_delay_levels()
 FIRST = 1 << 20
@@ -89,7 +90,7 @@ def log_of(made: list[dict[str, object]]) -> tuple[bytes, list[int]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", [None, pytest.param(compiled, marks=needs_compiled)])
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(records, min_size=1, max_size=12))
 def test_units_and_keys_are_those_of_single_records(
     form: Any, made: list[dict[str, object]]
@@ -122,7 +123,7 @@ def test_units_and_keys_are_those_of_single_records(
 
 @pytest.mark.slow
 @needs_compiled
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(records, min_size=1, max_size=12))
 def test_the_compiled_form_gives_the_columns_of_the_reference(
     made: list[dict[str, object]],

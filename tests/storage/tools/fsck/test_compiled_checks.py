@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from storage.readonly import StoreView
 from storage.tools.fsck import Report, fsck
 from tests.support.compiled import compiled, native, needs_compiled
+from tests.support.examples import examples
 from tests.support.hand_made import TINY, HandMade
 
 CONFIG = TINY.with_(mapped_file_size_commit_log=4096, mapped_file_size_consume_queue=400)
@@ -38,7 +39,9 @@ DAMAGE = st.lists(
 @needs_compiled
 @pytest.mark.filterwarnings("ignore::storage.errors.IncompleteStoreWarning")  # units lead anywhere
 @settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(150),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(messages=MESSAGES, damage=DAMAGE)
 def test_reports_are_the_same(

@@ -16,6 +16,7 @@ from storage.files.read_files import StoreFiles
 from storage.format.properties import parse_properties
 from storage.log.record_finder import RecordFinder
 from storage.readonly import StoreView
+from tests.support.examples import examples
 from tests.support.hand_made import TINY, HandMade
 
 ZLIB = 0x301
@@ -53,7 +54,9 @@ def put(made: HandMade, message: tuple[bytes, str, dict[str, str], str]) -> tupl
 
 @pytest.mark.slow
 @settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(150),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(messages, words, st.integers(1, 1100), st.booleans(), st.booleans())
 def test_hits_are_those_of_a_look_at_each_message(
