@@ -73,6 +73,12 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[P
     return partial(made_once, folder)
 
 
+@pytest.fixture(scope="module")
+def frozen_objects() -> None:
+    """A module that collects garbage again and again looks at its own objects only."""
+    gc.freeze()
+
+
 @pytest.fixture(scope="module", autouse=True)
 def no_thread_is_left(request: pytest.FixtureRequest) -> Iterator[None]:
     """Fail a module of which a thread still runs some seconds after it: later tests cannot fork.
@@ -166,9 +172,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: _PLACES[_rank(item)])
 
 
-def pytest_collection_finish() -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None]:
     """Tests and modules stay to the end: no search for garbage goes through them."""
-    gc.freeze()
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

@@ -110,7 +110,6 @@ def counts_of(operation: Callable[[], object], times: int) -> Counts:
 
 def _peak(operation: Callable[[], object]) -> int:
     """The most bytes allocated at once while an operation runs; the median of five."""
-    gc.collect()
     gc.disable()
     tracemalloc.start()
     try:

@@ -27,7 +27,6 @@ from tests.support.samples import SMALL, START_MS, Sample, new_store, prepared
 
 @pytest.fixture(autouse=True)
 def no_garbage_collector() -> Iterator[None]:
-    gc.collect()
     gc.disable()
     yield
     gc.enable()

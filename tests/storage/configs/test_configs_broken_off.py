@@ -58,6 +58,7 @@ def ending(root: Path) -> Callable[[int], object]:
     return lambda number: file.add({0: [(number % 3, 1)]})
 
 
+@pytest.mark.usefixtures("frozen_objects")
 @pytest.mark.slow
 # A file that is lost before it has an owner closes itself, with a warning.
 @pytest.mark.filterwarnings("ignore:Exception ignored in. <_io.FileIO:Warning")

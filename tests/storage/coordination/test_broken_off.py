@@ -29,10 +29,13 @@ from tests.support.samples import TINY, new_store, open_store
 
 PATIENCE_S = 20
 # A socket that is lost before it has an owner closes itself, with a warning.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:unclosed:ResourceWarning",
-    "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning",
-)
+pytestmark = [
+    pytest.mark.usefixtures("frozen_objects"),
+    pytest.mark.filterwarnings(
+        "ignore:unclosed:ResourceWarning",
+        "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning",
+    ),
+]
 
 
 def descriptors() -> int:
