@@ -114,7 +114,7 @@ def compacting(folder: str, *, listing_s: float = LISTING_S) -> Iterator[OldFold
         try:
             yield old
             old.settle_all()
-        except BaseException:  # Ctrl-C, too: it must not wait, and what stays is no fault
+        except BaseException:  # KeyboardInterrupt, too: it is raised again, without the wait
             old.settle_due()
             raise
         finally:

@@ -103,13 +103,13 @@ def _redrive_until(root: Path, number: int, *, second: bool) -> str:
     for name in _CALLS:
         setattr(FileSystem, name, _watched(getattr(FileSystem, name), tick))
     which = ("--resume", "last") if second else ("--all",)
-    code = app.main(["dlq", "redrive", "g", *which, "-S", str(root), *_told(root), *_DO])
+    code = app.main(["dlq", "redrive", "g", *which, "-S", str(root), *_receipts(root), *_DO])
     assert code == 0, code
     return ""
 
 
-def _told(root: Path) -> tuple[str, str]:
-    """The user's file of receipts."""
+def _receipts(root: Path) -> tuple[str, str]:
+    """The option that names the user's file of receipts."""
     return "--receipts", str(root.with_suffix(".jsonl"))
 
 
@@ -129,7 +129,7 @@ def _go_on(root: Path, *, resumes: bool) -> str:
     which = ["--all"]
     if resumes and any(runs.read(name) for name in runs.names()):
         which = ["--resume", "last"]
-    again = ["dlq", "redrive", "g", *which, "-S", str(root), *_told(root), *_DO]
+    again = ["dlq", "redrive", "g", *which, "-S", str(root), *_receipts(root), *_DO]
     code = app.main(again)
     if code == 6 and which == ["--all"]:  # some were sent by the one that was killed
         code = app.main(again)
@@ -158,9 +158,10 @@ def _go_on(root: Path, *, resumes: bool) -> str:
         return ""
     if sorted(receipts) != list(range(LETTERS)):
         return f"receipts {receipts}"
-    told = [json.loads(line) for line in Path(_told(root)[1]).read_text("utf-8").splitlines()]
-    if {row["queue_offset"] for row in told if row["applied"]} != set(range(LETTERS)):
-        return f"told {told}"
+    lines = Path(_receipts(root)[1]).read_text("utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    if {row["queue_offset"] for row in rows if row["applied"]} != set(range(LETTERS)):
+        return f"the user's receipts {rows}"
     return ""
 
 

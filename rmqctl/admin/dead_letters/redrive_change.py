@@ -1,7 +1,6 @@
 """Sending dead letters again: from a selection to a plan, and from the plan to receipts."""
 
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +18,7 @@ from rmqctl.output.values import escape_controls
 from storage.clock import now_ms as clock_ms
 from storage.configs.journal import Journal
 from storage.configs.redrive_runs import RedriveRuns
+from storage.files.bounded import read_last
 from storage.format.message import dlq_topic
 
 from .dead_letters import DeadLetters, Place, place_of
@@ -346,17 +346,12 @@ def _appended(path: Path | None) -> Iterator[Callable[[RedriveReceipt], None]]:
         yield lambda _: None
         return
     with path.open("a", encoding="utf-8", buffering=1) as file:
-        if not _ends_a_line(path):  # a full disk, or a power loss, broke the last one off
+        try:
+            last = read_last(path, 1)
+        except OSError:  # a pipe, or a file that this user may only write
+            last = b""
+        if last not in (b"", b"\n"):  # a full disk, or a power loss, cut the last line
             file.write("\n")
         yield lambda receipt: print(
             json.dumps(receipt._asdict(), ensure_ascii=False, separators=(",", ":")), file=file
         )
-
-
-def _ends_a_line(path: Path) -> bool:
-    """Tell whether text that is appended begins a line; of what is not a file, it does."""
-    if not path.is_file() or not path.stat().st_size:
-        return True
-    with path.open("rb") as file:
-        file.seek(-1, os.SEEK_END)
-        return file.read(1) == b"\n"

@@ -304,7 +304,7 @@ class RedriveRun:
         if receipt.applied:  # first, as it was sent even if writing the receipt fails
             self._to_mark[queue_id].append((offset, offset + 1))
             self._unmarked += 1
-        # The user's receipt before the run's: what a kill leaves without the latter is told again.
+        # The user's file first: a resumed run writes a receipt again that the run's file lacks.
         self._on_receipt(receipt)
         self._written.write({"queue_id": queue_id, **receipt._asdict()})
         late = time.monotonic() >= self._marked_at + _MARK_EVERY_S

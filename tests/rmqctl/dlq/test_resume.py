@@ -60,16 +60,16 @@ def unhandled():
 @pytest.mark.slow
 def test_a_run_that_is_killed_again_and_again_sends_everything_once(dead, tmp_path):
     chance = random.Random(11)
-    told = tmp_path / "told.jsonl"
+    file = tmp_path / "receipts.jsonl"
     options = ["--all"]
     kills = 0
     for attempt in range(8):
-        before = len(told.read_bytes()) if told.exists() else 0
-        more = ("--rate", "400/s", "--receipts", told)
+        before = len(file.read_bytes()) if file.exists() else 0
+        more = ("--rate", "400/s", "--receipts", file)
         with start("dlq", "redrive", "g", *options, *more, *DO) as process:
             wanted = before + chance.randrange(1, 9000)
             while process.poll() is None:
-                if told.exists() and len(told.read_bytes()) >= wanted:
+                if file.exists() and len(file.read_bytes()) >= wanted:
                     process.kill()
                     kills += 1
                     break
@@ -77,21 +77,21 @@ def test_a_run_that_is_killed_again_and_again_sends_everything_once(dead, tmp_pa
             options = ["--resume", "last"]
         assert max(copies().values(), default=0) <= 1, attempt
     assert kills >= 2, "the runs end before they are killed"
-    done = run("dlq", "redrive", "g", *options, "--receipts", told, *DO)
+    done = run("dlq", "redrive", "g", *options, "--receipts", file, *DO)
     assert done.code == 0
     sent = copies()
     assert (len(sent), set(sent.values())) == (COUNT, {1})
     assert sorted(receipts(dead)) == list(range(COUNT)), "a receipt each, none twice"
     assert unhandled() == 0
-    lines = [json.loads(line) for line in told.read_bytes().splitlines()]
+    lines = [json.loads(line) for line in file.read_bytes().splitlines()]
     assert {line["queue_offset"] for line in lines if line["applied"]} == set(range(COUNT))
 
 
 def test_receipts_that_are_appended_begin_a_line(dead, tmp_path):
-    told = tmp_path / "told.jsonl"
-    told.write_bytes(b'{"queue_offset": 1, "app')
-    run("dlq", "redrive", "g", "--all", "--receipts", told, *DO)
-    broken, *lines = told.read_bytes().splitlines()
+    file = tmp_path / "receipts.jsonl"
+    file.write_bytes(b'{"queue_offset": 1, "app')
+    run("dlq", "redrive", "g", "--all", "--receipts", file, *DO)
+    broken, *lines = file.read_bytes().splitlines()
     assert broken == b'{"queue_offset": 1, "app'
     assert len([json.loads(line) for line in lines]) == COUNT
 
@@ -251,10 +251,10 @@ def test_a_run_stops_after_errors_and_goes_on_with_what_is_left(dead, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_run_that_is_stopped_leaves_everything_in_order(dead, tmp_path, number, code):
-    told = tmp_path / "told.jsonl"
-    more = ("--rate", "100/s", "--receipts", told)
+    file = tmp_path / "receipts.jsonl"
+    more = ("--rate", "100/s", "--receipts", file)
     with start("dlq", "redrive", "g", "--all", *more, *DO) as process:
-        while not told.exists() or told.read_bytes().count(b"\n") < 5:
+        while not file.exists() or file.read_bytes().count(b"\n") < 5:
             assert process.poll() is None
         process.send_signal(number)
         assert process.wait(60) == code
@@ -310,9 +310,9 @@ def test_two_at_once_are_refused(dead):
 
 @pytest.mark.slow
 def test_receipts_go_to_a_file_that_can_be_written(dead, tmp_path):
-    told = tmp_path / "told.jsonl"
-    printed = run("dlq", "redrive", "g", "0", "1", "--receipts", told, *DO, "-o", "jsonl").lines
-    assert told.read_text("utf-8").splitlines() == printed
+    file = tmp_path / "receipts.jsonl"
+    printed = run("dlq", "redrive", "g", "0", "1", "--receipts", file, *DO, "-o", "jsonl").lines
+    assert file.read_text("utf-8").splitlines() == printed
     nowhere = run("dlq", "redrive", "g", "2", "--receipts", tmp_path / "no" / "x", *DO)
     assert nowhere.code != 0
     assert len(copies()) == 2, "and nothing is sent if it can not"

@@ -48,7 +48,7 @@ def test_what_was_flushed_or_closed_is_there_whenever_the_power_goes(every):
 @pytest.mark.parametrize(
     ("every", "least"),
     [
-        (80, 10),
+        (40, 20),
         pytest.param(8, 100, marks=pytest.mark.long),
         pytest.param(1, 800, marks=pytest.mark.long),
     ],
