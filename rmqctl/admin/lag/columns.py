@@ -87,7 +87,7 @@ class LagColumns:
             for number in changed(before, counts):
                 one = counts[number]
                 known = before[number] if before else None
-                if known is None or not _same_but_states(known.queues, one.queues):
+                if known is None or not _same_but_states(known, one):
                     self._put_sums(number, one, totals.of(one.queues))
                 elif one.queues is not known.queues:
                     states = {queue.status for queue in one.queues}
@@ -176,14 +176,17 @@ class _TotalsOf:
         return found
 
 
-def _same_but_states(before: Sequence[QueueLag], now: Sequence[QueueLag]) -> bool:
-    """Whether nothing of the queues differs but how they are judged, as after a minute in which
-    nothing moved."""
-    return before is now or (
-        len(before) == len(now)
+def _same_but_states(before: GroupCounts, now: GroupCounts) -> bool:
+    """Whether it is the same group and topic, and nothing of the queues differs but how they are
+    judged, as after a minute in which nothing moved."""
+    if before[:2] != now[:2]:
+        return False
+    queues, others = before.queues, now.queues
+    return queues is others or (
+        len(queues) == len(others)
         and all(
             one is other or (one[:6] == other[:6] and one[7] == other[7])
-            for one, other in zip(before, now, strict=True)
+            for one, other in zip(queues, others, strict=True)
         )
     )
 
