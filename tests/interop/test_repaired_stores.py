@@ -13,6 +13,7 @@ import pytest
 
 from storage.detect import detect_config
 from storage.format.cq_unit import PRE_BLANK_SIZE
+from storage.format.sys_flag import MessageSysFlag
 from storage.format.tombstone import REPLACED_FLAG
 from storage.readonly import StoreView
 from storage.tools.fsck import fsck
@@ -75,6 +76,9 @@ def disagreements(root: Path, probe: StoreProbe) -> list[str]:
                 problems.append(f"replaced: {row}")
         else:
             theirs[place] = row["bodySha256"]
+            packed = row["sysFlag"] & MessageSysFlag.COMPRESSED_FLAG
+            if place in ours and not packed and ours[place] != row["bodySha256"]:
+                problems.append(f"another body: {place}")
     dropped = {(row["topic"], row["queueId"], row["queueOffset"]) for row in dump["unreadable"]}
     as_sent = unreadable_bodies(root)
     problems += [
