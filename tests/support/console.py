@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pexpect
 import pyte
-import pytest
 
 from rmqctl.cli.context import Cli
 from rmqctl.console.program.app import ConsoleApp
@@ -185,11 +184,3 @@ def terminal(store, *words, **how):
         yield found
     finally:
         found.child.close(force=True)
-
-
-def one_in(count, these):
-    """Every so many of them in the usual form of a test, all in its long form."""
-    return [
-        pytest.param(value, marks=() if not n % count else pytest.mark.long)
-        for n, value in enumerate(these)
-    ]

@@ -1,10 +1,24 @@
-"""How many examples a test of properties takes, where a hundred are too few."""
+"""How many examples a test takes: all in a long run, a share of them in a shorter one."""
 
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from _pytest.mark import ParameterSet
 from hypothesis import settings
 
 _USUAL = 100
 
 
 def examples(most: int) -> int:
-    """``most`` in a run of all tests; the share of them that the profile of a shorter one has."""
+    """How many a test of properties takes: ``most`` in a run of all tests, or the share of them
+    that the profile of a shorter one has."""
     return max(1, most * min(settings().max_examples, _USUAL) // _USUAL)
+
+
+def one_in(count: int, these: Iterable[Any]) -> list[ParameterSet]:
+    """Every so many of them, from the first on; the others are marked as long."""
+    return [
+        pytest.param(value, marks=() if not n % count else pytest.mark.long)
+        for n, value in enumerate(these)
+    ]

@@ -17,7 +17,8 @@ from tests.rmqctl.console.test_hostile import (
     hostile,
     printable,
 )
-from tests.support.console import drive, one_in, terminal
+from tests.support.console import drive, terminal
+from tests.support.examples import one_in
 from tests.support.hostile_text import SPECIAL
 from tests.support.rich_store import GROUP, GROUPS, TOPIC
 

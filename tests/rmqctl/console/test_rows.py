@@ -24,7 +24,8 @@ from storage.configs.offset_samples import OffsetSamples
 from storage.format.message import Message
 from tests.support import golden
 from tests.support.cli import run
-from tests.support.console import drive, json_rows, one_in, terminal
+from tests.support.console import drive, json_rows, terminal
+from tests.support.examples import one_in
 from tests.support.rich_store import make_rich_store
 
 NOW_FIELDS = {

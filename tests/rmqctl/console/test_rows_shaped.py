@@ -47,7 +47,8 @@ from tests.rmqctl.console.test_rows import (
 )
 from tests.support import golden
 from tests.support.cli import run
-from tests.support.console import drive, one_in
+from tests.support.console import drive
+from tests.support.examples import one_in
 
 __all__ = ["rich"]
 UTC = parse_zone("UTC")

@@ -14,8 +14,9 @@ from rmqctl.console.screens.table import TABLE
 from storage.clock import now_ms
 from tests.support import golden
 from tests.support.cli import run
-from tests.support.console import drive, one_in, terminal
+from tests.support.console import drive, terminal
 from tests.support.damages import NotHere, damage, kinds
+from tests.support.examples import one_in
 from tests.support.privileges import without_privileges
 from tests.support.rich_store import make_rich_store
 

@@ -23,7 +23,8 @@ from tests.rmqctl.console.test_writes_nothing import files_of
 from tests.rmqctl.test_bad_input import read_only_mount
 from tests.support import golden
 from tests.support.cli import run
-from tests.support.console import drive, one_in, terminal
+from tests.support.console import drive, terminal
+from tests.support.examples import one_in
 from tests.support.rich_store import GROUP, make_rich_store
 
 PROGRAM = str(Path(sys.executable).with_name("rmqctl"))

@@ -20,8 +20,9 @@ from storage.configs.topics import TopicConfig
 from storage.format.message import Message
 from tests.rmqctl.console.test_rows import OWN_ROWS, RICH_NAMES
 from tests.support.cli import run
-from tests.support.console import drive, json_rows, one_in
+from tests.support.console import drive, json_rows
 from tests.support.dead_letters import give_back
+from tests.support.examples import one_in
 from tests.support.rich_store import GROUP, make_rich_store
 
 SAYS = re.compile(

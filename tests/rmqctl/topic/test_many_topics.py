@@ -11,14 +11,16 @@ from tests.support.cli import run
 TOPICS = [f"topic{number}" for number in range(12)]
 
 
-@pytest.fixture
-def many(store):
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
     """Topics with a message each, that two groups have read, half of them without settings."""
-    run("topic", "create", *TOPICS, "--queues", 1)
+    store = tmp_path_factory.mktemp("many") / "s"
+    run("store", "init", store, "--small")
+    run("topic", "create", *TOPICS, "--queues", 1, "-S", store)
     for topic in TOPICS:
-        run("produce", topic, "-q", stdin=b"a\n")
+        run("produce", topic, "-q", "-S", store, stdin=b"a\n")
         for group in ("one", "two"):
-            run("consume", topic, "-g", group, "-e", "-q")
+            run("consume", topic, "-g", group, "-e", "-q", "-S", store)
     topics = store / "config/topics.json"
     for topic in TOPICS[:6]:
         topics.write_text(topics.read_text().replace(topic, f"gone{topic}"))
@@ -49,7 +51,7 @@ def test_the_queues_of_a_store_are_listed_a_few_times_not_for_each_topic(many, c
 
     sys.setprofile(count)
     try:
-        result = run(*command, "-o", "jsonl")
+        result = run(*command, "-o", "jsonl", "-S", many)
     finally:
         sys.setprofile(None)
     assert result.code == 0, result.err

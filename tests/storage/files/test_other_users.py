@@ -14,6 +14,7 @@ from storage.errors import StoreError, StoreNotWritableError
 from storage.results import PutMessageStatus
 from storage.store import MessageStore
 from tests.support.cli import run
+from tests.support.examples import one_in
 from tests.support.samples import TINY, Sample, open_store, prepared
 from tests.support.users import (
     CAP_CHOWN,
@@ -65,7 +66,7 @@ def strangers(root: Path) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("umask", [0o022, 0o077, 0o000])
+@pytest.mark.parametrize("umask", one_in(3, [0o077, 0o022, 0o000]))
 def test_what_root_makes_is_the_owners(folder: Path, umask: int) -> None:
     root = new(folder, 0o755)
     for number in range(30):  # more than one file of each kind
@@ -79,7 +80,12 @@ def test_what_root_makes_is_the_owners(folder: Path, umask: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("mode", "files"), [(0o2770, "100660"), (0o2775, "100664"), (0o775, "100664")]
+    ("mode", "files"),
+    [
+        (0o2770, "100660"),
+        pytest.param(0o2775, "100664", marks=pytest.mark.long),
+        pytest.param(0o775, "100664", marks=pytest.mark.long),
+    ],
 )
 def test_three_users_take_turns(folder: Path, mode: int, files: str) -> None:
     root = new(folder, mode)

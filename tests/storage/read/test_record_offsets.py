@@ -11,7 +11,7 @@ from storage.log.raw_bytes import LogBytes
 from storage.log.walk import LogWalk, StretchKind
 from storage.read.record_offsets import record_starts
 from storage.readonly import StoreView
-from tests.support import golden
+from tests.support import golden, golden_samples
 from tests.support.hand_made import HandMade
 
 
@@ -28,7 +28,7 @@ def begins(view: StoreView) -> list[tuple[int, StretchKind]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", golden.names())
+@golden_samples.SOME
 def test_they_are_those_of_a_walk_wherever_they_are_told(name: str) -> None:
     told = 0
     with StoreView.open(golden.store(name)) as view:
