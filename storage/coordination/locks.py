@@ -15,7 +15,7 @@ import os
 import time
 import weakref
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from io import FileIO
 from pathlib import Path
@@ -117,7 +117,7 @@ class LockFile:
 
 _noting: Final = Section()
 """Held while a descriptor is opened or closed: a child knows each one that it has."""
-_open_locks: weakref.WeakSet[LockFile | FileIO] = weakref.WeakSet()
+_open_locks: weakref.WeakSet[LockFile | _HeldInside] = weakref.WeakSet()
 _fork_callbacks: weakref.WeakSet[ForkAware] = weakref.WeakSet()
 
 
@@ -136,8 +136,12 @@ def at_fork(what: ForkAware) -> None:
 
 
 def _in_child() -> None:
-    for lock in list(_open_locks):
+    locks = list(_open_locks)
+    for lock in locks:
         lock.close()
+    for lock in locks:
+        if isinstance(lock, _HeldInside):
+            lock.close_rest()
     for callback in list(_fork_callbacks):
         callback.after_fork()
 
@@ -168,7 +172,7 @@ class ProcessLock:
             except FileNotFoundError:
                 os.close(open_or_create(self._path))
                 file = _HeldInside(self._path, "r+")
-            file.process_lock = self
+            file.process_lock, file.noted_fd = self, file.fileno()
             _open_locks.add(file)
         return file
 
@@ -207,6 +211,16 @@ class _HeldInside(FileIO):
     """
 
     process_lock: ProcessLock
+    noted_fd: int
+
+    def close_rest(self) -> None:
+        """Close the descriptor that a thread of the parent was just closing when it forked.
+
+        It is no longer the file's then, and the child has it, and with it the lock.
+        """
+        with suppress(OSError):
+            if os.path.samestat(os.fstat(self.noted_fd), os.stat(self.name)):  # noqa: PTH116
+                os.close(self.noted_fd)
 
     def __enter__(self) -> Self:
         try:

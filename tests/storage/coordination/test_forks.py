@@ -11,6 +11,7 @@ import time
 import weakref
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from storage.coordination.forks import made_once
 from storage.coordination.locks import LockFile, ProcessLock
 from storage.platform import file_locks
 from tests.support.forking import Held, is_code_of, status_of_child
+from tests.support.linux_forms import needs_linux_forms
 from tests.support.slim import Slim
 
 PATIENCE_S = 20
@@ -157,6 +159,35 @@ def fork_beside_a_thread_with_a_lock_file(path: str, kind: str) -> dict[str, obj
     thread.goes_on_with_a_fork()
     status = status_of_child(lambda: not is_open(path))
     return {"child": status, "thread ends": thread.ends()}
+
+
+@pytest.mark.slow
+@needs_linux_forms
+def test_a_child_has_no_descriptor_that_a_block_of_its_parent_is_just_closing(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "lock").touch()
+    call = f"{__name__}:fork_beside_the_end_of_a_block"
+    found = Slim(call, path=str(tmp_path / "lock"), other=str(tmp_path / "other")).result()
+    assert found == {"child": 0, "child with another file": 0}
+
+
+def fork_beside_the_end_of_a_block(path: str, other: str) -> dict[str, object]:
+    """A file that is being closed has no descriptor any more, and the process still has it."""
+    file: Any = ProcessLock(Path(path)).held()
+    fd = file.fileno()
+    kept = os.dup(fd)
+    file.close()
+    os.dup2(kept, fd)
+    os.close(kept)
+    status = status_of_child(lambda: not is_open(path))
+    os.close(fd)
+    opened = os.open(other, os.O_CREAT | os.O_RDONLY)  # it is closed, and the number is used again
+    assert opened == fd
+    return {
+        "child": status,
+        "child with another file": status_of_child(lambda: is_open(other)),
+    }
 
 
 def is_open(path: str) -> bool:
