@@ -51,7 +51,7 @@ _NONE: Final = Limit()
 
 class Limits(NamedTuple):
     """Limits of: lag in messages, age of the oldest unread message in ms, dead letters, and time
-    (ms) before an unread message is deleted.
+    (ms) before an unread message is deleted; any that was deleted is past each limit of it.
 
     Without limits, the health decides.
     """
@@ -165,6 +165,9 @@ def _against_limits(row: LagRow, limits: Limits, as_of: int) -> Iterable[tuple[V
     text = f"age {'unknown' if age is None else format_duration(age)}"
     yield _judged(limits.age, age, text, format_duration)
     yield _judged(limits.dlq, row.dlq, counted(row.dlq, "dead letter"), "{:,}".format)
+    if limits.risk.given and row.lost:
+        verdict = Verdict.WARNING if limits.risk.crit is None else Verdict.CRITICAL
+        yield verdict, f"{counted(row.lost, 'unread message')} deleted already"
     if row.risk_timestamp is not None:
         left = max(0, row.risk_timestamp - as_of)
         verdict = Verdict.OK

@@ -67,7 +67,7 @@ def check(
         typer.Option(
             "--warn-risk",
             metavar="DUR",
-            help="Warning if unread messages are deleted within this time",
+            help="Warning if unread messages are deleted within this time, or were already",
         ),
     ] = None,
     crit_risk: Annotated[

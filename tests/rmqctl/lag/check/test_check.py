@@ -81,6 +81,15 @@ def test_the_nearer_deletion_is_the_worse(left, expected):
     assert (risk is not None) == ("deletion_timestamp_seconds{" in prometheus(result))
 
 
+@pytest.mark.parametrize("limit", [Limit(7200, 3600), Limit(None, 3600), Limit(7200)])
+def test_unread_messages_that_were_deleted_are_past_every_limit_of_a_deletion(limit):
+    lost = row(lag=5)._replace(lost=3)
+    expected = Verdict.WARNING if limit.crit is None else Verdict.CRITICAL
+    [group] = check([lost], Limits(risk=limit), NOW).groups
+    assert (group.verdict, group.reasons) == (expected, ["3 unread messages deleted already"])
+    assert check([lost], Limits(lag=Limit(10)), NOW).verdict is Verdict.OK
+
+
 def test_critical_is_worse_than_a_warning_and_a_warning_than_not_knowing():
     words = ["OK", "UNKNOWN", "WARN", "STOP"]
     expected = [Verdict.OK, Verdict.UNKNOWN, Verdict.WARNING, Verdict.CRITICAL]
