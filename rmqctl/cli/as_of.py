@@ -44,18 +44,21 @@ class AsOfTime(NamedTuple):
     def warn(
         self, cli: "Cli", groups: "Collection[str] | None", topics: "Collection[str] | None"
     ) -> None:
-        """Warn of how many are unknown among the selected groups and topics (None: all)."""
+        """Warn of how many are unknown, wholly or in part, among the selected groups and topics
+        (None: all)."""
         from analytics.lag.selection import Choice
 
         choice = Choice(groups, topics)
         observed = {place for place in self.progress if choice.names(*place)}
         in_doubt = {(group, topic) for group, topic, _ in self.doubts}
-        unknown = sum(not self.progress[place] and place in in_doubt for place in observed)
-        if unknown:
-            cli.warn(
-                f"the progress at that time is unknown for {unknown} of {len(observed)} groups "
-                "and topics: no process recorded it"
-            )
+        doubtful = observed & in_doubt
+        partly = sum(bool(self.progress[place]) for place in doubtful)
+        for word, count in (("unknown", len(doubtful) - partly), ("known only in part", partly)):
+            if count:
+                cli.warn(
+                    f"the progress at that time is {word} for {count} of {len(observed)} groups "
+                    "and topics: no process recorded it"
+                )
 
 
 def open_at(

@@ -104,8 +104,7 @@ def show(
 
         choice = Choice(chosen, topic, include_retry, include_system=everything)
         seen = lag.look(broker.view, broker, moment, choice, now=as_of is None)
-        if as_of is None:
-            tell_unknown(cli, seen)
+        tell_unknown(cli, seen if as_of is None else _with_progress(seen))
         if compare is not None:
             from rmqctl.admin.lag.comparison_rows import LagComparisonRow
 
@@ -125,6 +124,16 @@ def show(
         else:
             cli.rows(LagQueueRow, lag.queue_rows(seen))
         tell_hidden(cli, choice.hidden(broker.consumer_offsets()))
+
+
+def _with_progress(seen: "LagSnapshot") -> "LagSnapshot":
+    """Without the groups whose progress is wholly unknown: --as-of has counted them."""
+    known = [
+        one
+        for one in seen.group_lags
+        if any(queue.unread.committed_offset is not None for queue in one.queues)
+    ]
+    return seen._replace(group_lags=known)
 
 
 def tell_unknown(cli: "Cli", seen: "LagSnapshot") -> bool:

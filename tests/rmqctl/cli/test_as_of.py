@@ -114,6 +114,17 @@ def test_a_rate_of_a_time_that_is_deleted_is_unknown(store: Path) -> None:
         assert [row["rate_in"] is not None for row in document["queues"]] == [known] * 2, at
 
 
+@pytest.mark.parametrize("by", ["group", "topic", "queue"])
+def test_a_sum_of_then_that_leaves_out_queues_says_so(store: Path, by: str) -> None:
+    for at, offset in ((T + 10_000, 2), (T + 20_000, 5), (T + 30_000, 9)):
+        OffsetSamples(store).append({"T@g": {0: offset}}, {}, at)
+    done = run("-S", store, "lag", "show", "g", "--as-of", T + 20_000, "-o", "json", "--by", by)
+    assert done.json()[0]["lag"] == 5
+    assert "known only in part for 1 of 1 groups and topics" in done.err
+    assert "group g in T: no progress in queue 1" in done.err
+    assert "not included in the sums" in done.err
+
+
 @pytest.mark.feature(122)
 def test_what_is_not_known_of_progress_then_is_no_none(store: Path) -> None:
     (store / "config" / "consumerOffset.json").write_text(
