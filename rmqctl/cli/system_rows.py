@@ -33,6 +33,12 @@ def print_rows(
     return count
 
 
+def tell_no_progress(cli: "Cli") -> None:
+    """Warn that no group has progress, in the place of the sentence that there are no rows."""
+    cli.view = cli.view._replace(nothing=None)
+    cli.warn("no group that was asked for has any progress: what is unread is unknown")
+
+
 def tell_hidden(cli: "Cli", hidden: int) -> None:
     """Print the number of rows that ``--all`` shows; not beside formats for programs, and not with
     ``--limit``, which stops before all rows are known."""

@@ -12,7 +12,7 @@ from rmqctl.cli.as_of import AsOf, moment_of, open_at
 from rmqctl.cli.context import Cli, context_of, prints, prints_instead
 from rmqctl.cli.gc_tuning import no_search_for_cycles
 from rmqctl.cli.marks import most_used
-from rmqctl.cli.system_rows import All, tell_hidden
+from rmqctl.cli.system_rows import All, tell_hidden, tell_no_progress
 from rmqctl.errors import UsageProblem
 
 from .options import Groups, IncludeRetry, Topics
@@ -104,7 +104,9 @@ def show(
 
         choice = Choice(chosen, topic, include_retry, include_system=everything)
         seen = lag.look(broker.view, broker, moment, choice, now=as_of is None)
-        tell_unknown(cli, seen if as_of is None else _with_progress(seen))
+        told = seen if as_of is None else _with_progress(seen)
+        if told.group_lags or not seen.group_lags:
+            tell_unknown(cli, told)
         if compare is not None:
             from rmqctl.admin.lag.comparison_rows import LagComparisonRow
 
@@ -139,10 +141,13 @@ def _with_progress(seen: "LagSnapshot") -> "LagSnapshot":
 def tell_unknown(cli: "Cli", seen: "LagSnapshot") -> bool:
     """Warn of queues that are not in the sums, with the reason, and of unreliable progress.
 
-    Returns whether there was something to warn of.
+    Without any group nothing is known either. Returns whether there was something to warn of.
     """
     if seen.doubt is not None:
         cli.warn(seen.doubt)
+    elif not seen.group_lags:
+        tell_no_progress(cli)
+        return True
     from rmqctl.admin.lag.unknown import unknown_sentences
 
     sentences = unknown_sentences(seen)

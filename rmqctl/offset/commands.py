@@ -12,7 +12,7 @@ from rmqctl.cli.as_of import AsOf, broker_then, moment_of, progress_then
 from rmqctl.cli.context import Cli, context_of, prints
 from rmqctl.cli.marks import most_used
 from rmqctl.cli.opening import open_for_reading
-from rmqctl.cli.system_rows import All, print_rows
+from rmqctl.cli.system_rows import All, print_rows, tell_no_progress
 from rmqctl.consume.body_forms import BODY_FORMS
 from rmqctl.errors import UsageProblem
 from rmqctl.parse.lists import parse_queues
@@ -48,10 +48,14 @@ def list_offsets(
     cli = context_of(ctx)
     chosen = groups or None
     with open_for_reading(cli) as broker:
+        from analytics.lag.selection import Choice
         from rmqctl.admin import offsets
 
         rows = offsets.list_offsets(broker.view, broker, groups=chosen, topics=topic, warn=cli.warn)
         shown = everything or bool(chosen or topic)
+        choice = Choice(chosen, topic)
+        if not any(choice.names(*place) for place in broker.consumer_offsets()):
+            tell_no_progress(cli)
         print_rows(cli, OffsetRow, rows, broker.view, everything=shown)
 
 

@@ -195,7 +195,7 @@ def risk(
         rows = list(lag.risk_rows(broker.view, seen, rules, within_ms))
         cli.rows(RiskRow, rows)
         ahead = format_duration(within_ms)
-        if not rows and seen.doubt is None:
+        if not rows and seen.group_lags and seen.doubt is None:
             cli.say(f"no unread message was deleted, and none will be within {ahead}")
         if rules.at_once:
             cli.say("the disk is so full that files are deleted at any age")

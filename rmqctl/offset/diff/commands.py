@@ -9,6 +9,7 @@ from rmqctl.admin.offsets.comparison_rows import ExportedOffset, OffsetDiffRow
 from rmqctl.cli.context import Cli, context_of, prints
 from rmqctl.cli.marks import Changes, changes
 from rmqctl.cli.opening import open_for_reading
+from rmqctl.cli.system_rows import tell_no_progress
 from rmqctl.errors import CliError, UsageProblem
 from rmqctl.exit_codes import NOT_WRITABLE
 from rmqctl.output.view import Format
@@ -95,6 +96,8 @@ def export(
         rows = export_rows(
             broker.view, broker, groups=chosen, topics=topic or (), queues=queues, warn=cli.warn
         )
+    if not rows:
+        tell_no_progress(cli)
     names_groups = len(chosen) != 1
     if save is not None:
         _save(cli, save, form, rows, names_groups=names_groups)

@@ -67,3 +67,23 @@ def test_a_topic_that_no_group_reads_is_late_nowhere(tmp_path):
     for command in ("show", "report"):
         result = run("lag", command, "-t", "GoldenEight", "-S", root)
         assert result.code == 0, result.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("lag", "show"),
+        ("lag", "show", "--by", "topic"),
+        ("lag", "risk"),
+        ("lag", "record", "--dry-run", "lag.jsonl"),
+        ("offset", "list"),
+        ("offset", "export"),
+    ],
+    ids=" ".join,
+)
+def test_where_no_group_has_progress_each_command_says_so(tmp_path, command):
+    root = with_progress(tmp_path, "basic-4.9", {})
+    result = run(*command, "-S", root)
+    assert result.code == 0, result.err
+    assert "no group that was asked for has any progress: what is unread is unknown" in result.err
+    assert "no unread message was deleted" not in result.err
