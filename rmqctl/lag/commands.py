@@ -1,6 +1,6 @@
 """``rmqctl lag show``: the lag of groups."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,6 +19,7 @@ from .options import Groups, IncludeRetry, Topics
 
 if TYPE_CHECKING:
     from analytics.lag.lag_snapshot import LagSnapshot
+    from storage.configs.topics import TopicConfig
 
 
 class By(StrEnum):
@@ -106,7 +107,7 @@ def show(
         seen = lag.look(broker.view, broker, moment, choice, now=as_of is None)
         told = seen if as_of is None else _with_progress(seen)
         if told.group_lags or not seen.group_lags:
-            tell_unknown(cli, told)
+            tell_unknown(cli, told, broker.topics())
         if compare is not None:
             from rmqctl.admin.lag.comparison_rows import LagComparisonRow
 
@@ -138,8 +139,9 @@ def _with_progress(seen: "LagSnapshot") -> "LagSnapshot":
     return seen._replace(group_lags=known)
 
 
-def tell_unknown(cli: "Cli", seen: "LagSnapshot") -> bool:
-    """Warn of queues that are not in the sums, with the reason, and of unreliable progress.
+def tell_unknown(cli: "Cli", seen: "LagSnapshot", topics: "Mapping[str, TopicConfig]") -> bool:
+    """Warn of queues that are not in the sums, with the reason, of unreliable progress, and of
+    unread queues that the settings of ``topics`` keep from being read.
 
     Without any group nothing is known either. Returns whether there was something to warn of.
     """
@@ -148,7 +150,7 @@ def tell_unknown(cli: "Cli", seen: "LagSnapshot") -> bool:
     elif not seen.group_lags:
         tell_no_progress(cli)
         return True
-    from rmqctl.admin.lag.unknown import unknown_sentences
+    from rmqctl.admin.lag.unknown import not_read_sentences, unknown_sentences
 
     sentences = unknown_sentences(seen)
     for sentence in sentences[:_TOLD]:
@@ -156,6 +158,11 @@ def tell_unknown(cli: "Cli", seen: "LagSnapshot") -> bool:
     if len(sentences) > _TOLD:
         more = len(sentences) - _TOLD
         cli.warn(f"{more} more groups and topics are partly unknown; --by queue shows which")
+    not_read = list(not_read_sentences(seen, topics))
+    for sentence in not_read[:_TOLD]:
+        cli.warn(sentence)
+    if len(not_read) > _TOLD:
+        cli.warn(f"{len(not_read) - _TOLD} more queues with unread messages are not read")
     return bool(sentences) or seen.doubt is not None
 
 

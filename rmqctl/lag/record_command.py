@@ -66,7 +66,7 @@ def record(
             rows: Iterable[LagRow]
             if watcher is None:
                 seen = lag.look(broker.view, broker, at, choice)
-                tell_unknown(cli, seen)
+                tell_unknown(cli, seen, broker.topics())
                 rows = lag.group_rows(seen)
             else:  # what has not changed is not read again
                 seen = watcher.look(at)

@@ -53,10 +53,10 @@ def list_offsets(
 
         rows = offsets.list_offsets(broker.view, broker, groups=chosen, topics=topic, warn=cli.warn)
         shown = everything or bool(chosen or topic)
+        print_rows(cli, OffsetRow, rows, broker.view, everything=shown)
         choice = Choice(chosen, topic)
         if not any(choice.names(*place) for place in broker.consumer_offsets()):
             tell_no_progress(cli)
-        print_rows(cli, OffsetRow, rows, broker.view, everything=shown)
 
 
 @prints(InspectedOffsetRow, AroundRow, AroundRowOfJson)

@@ -16,6 +16,7 @@ from broker.retry.failures import reason_text
 from rmqctl.admin.dead_letters.dead_letters import DeadLetters
 from rmqctl.admin.known_groups import check_known_group
 from rmqctl.admin.lag.snapshot import look
+from rmqctl.admin.offsets.queues import read_queues_without
 from rmqctl.admin.queues.topic_queues import bounds_from
 from rmqctl.admin.retries.retries import Retries
 from storage.configs.consumer_offsets import topic_at_group
@@ -30,6 +31,7 @@ from .rows import GroupWhy
 if TYPE_CHECKING:
     from analytics.lag.lag_snapshot import LagSnapshot
     from broker.api.broker import Broker
+    from storage.configs.topics import TopicConfig
     from storage.format.message import MessageExt
     from storage.readonly import StoreView
 
@@ -95,7 +97,7 @@ def why(
         [],
         [],
     )
-    found = found._replace(advice=list(_advice(found)))
+    found = found._replace(advice=list(_advice(found, broker.topics())))
     return found._replace(facts=list(why_rows(found, now_ms)))
 
 
@@ -263,9 +265,19 @@ def _dead_letters(view: "StoreView", broker: "Broker", group: str) -> dict[str, 
     }
 
 
-def _advice(found: GroupWhy) -> Iterator[str]:
+def _is_not_read(queue: Mapping[str, Any], settings: "Mapping[str, TopicConfig]") -> bool:
+    """Whether no group reads the queue, as its topic has fewer read queues."""
+    return read_queues_without(settings.get(queue["topic"]), queue["queue_id"]) is not None
+
+
+def _advice(found: GroupWhy, settings: "Mapping[str, TopicConfig]") -> Iterator[str]:
     group = quote(found.group)
     behind = [queue for queue in found.queues if queue["lag"]]
+    unread = [queue for queue in behind if _is_not_read(queue, settings)]
+    for topic in dict.fromkeys(queue["topic"] for queue in unread):
+        count = 1 + max(queue["queue_id"] for queue in unread if queue["topic"] == topic)
+        yield f"rmqctl topic alter {quote(topic)} --read-queues {count}"
+    behind = [queue for queue in behind if queue not in unread]
     topics = dict.fromkeys(queue["topic"] for queue in behind)
     topics.pop(retry_topic(found.group), None)
     if behind and found.members == []:

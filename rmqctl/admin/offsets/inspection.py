@@ -15,6 +15,7 @@ from rmqctl.errors import NotFound
 
 from .committed import CommittedOffsets, check_known, offsets_in_force
 from .inspection_rows import InspectedOffsetRow, OffsetRow
+from .queues import not_read_note, read_queues_without
 
 if TYPE_CHECKING:
     from broker.api.broker import Broker
@@ -113,7 +114,7 @@ def _rows(
             what.max_offset,
             what.lag,
             what.state,
-            note_of(what),
+            note_of(what, known.topics.get(topic), queue_id),
         )
 
 
@@ -151,6 +152,7 @@ def inspect(
     found = []
     for (topic, queue_id), here in sorted(queues.items()):
         low, high = view.queue_bounds(topic, queue_id)
+        config = known.topics.get(topic)
         facts = {place.group: QueuePosition(low, place.committed, high) for place in here}
         sizes = _bytes(view, topic, queue_id, facts.values()) if wanted.bytes else {}
         for group, _, _, committed in here:
@@ -170,7 +172,7 @@ def inspect(
                 None if oldest is None else max(0, now_ms - oldest),
                 last_consumed_timestamp(view, topic, queue_id, what),
                 what.state if doubt is None else None,
-                note_of(what) if doubt is None else doubt,
+                note_of(what, config, queue_id) if doubt is None else doubt,
                 None if what.lag is None else sizes.get(what.first_unread),
                 oldest,
                 _oldest_id(view, topic, queue_id, what) if wanted.msg_id else None,
@@ -184,11 +186,15 @@ def inspect(
     return found
 
 
-def note_of(what: QueuePosition) -> str | None:
-    """By how many a group is ahead, or how many messages were deleted before it read them."""
-    if what.ahead:
-        return f"{what.ahead} beyond the end"
-    return f"{what.lost} deleted unread" if what.lost else None
+def note_of(what: QueuePosition, config: "TopicConfig | None", queue_id: int) -> str | None:
+    """By how many a group is ahead, or how many messages were deleted before it read them; and
+    whether the topic's settings leave the queue unread."""
+    notes = [
+        f"{what.ahead} beyond the end" if what.ahead else None,
+        f"{what.lost} deleted unread" if what.lost and not what.ahead else None,
+        not_read_note(read_queues_without(config, queue_id)),
+    ]
+    return "; ".join(note for note in notes if note is not None) or None
 
 
 def _bytes(

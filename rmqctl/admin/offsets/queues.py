@@ -12,6 +12,7 @@ from storage.format.message import DLQ_GROUP_TOPIC_PREFIX, LMQ_PREFIX, RETRY_GRO
 if TYPE_CHECKING:
     from broker.api.broker import Broker
     from storage.configs.progress import ProgressKey
+    from storage.configs.topics import TopicConfig
     from storage.readonly import StoreView
 
 
@@ -47,9 +48,20 @@ class GroupPosition(NamedTuple):
     @property
     def note(self) -> str | None:
         """A note on a queue that no group reads any more."""
-        if self.read_queues is None:
-            return None
-        return f"not read: the topic has {self.read_queues} read queue(s)"
+        return not_read_note(self.read_queues)
+
+
+def read_queues_without(config: "TopicConfig | None", queue_id: int) -> int | None:
+    """How many queues of a topic are read, if this one is not among them; else None, also without
+    settings."""
+    if config is None or queue_id < config.read_queue_nums:
+        return None
+    return config.read_queue_nums
+
+
+def not_read_note(read_queues: int | None) -> str | None:
+    """A note on a queue that is not among these; None: it is."""
+    return None if read_queues is None else f"not read: the topic has {read_queues} read queue(s)"
 
 
 class TopicChoice(NamedTuple):
@@ -133,9 +145,7 @@ def positions(
     for queue in queues:
         known = progress.get(*queue.key)
         low, high = view.queue_bounds(queue.topic, queue.queue_id)
-        config = topics.get(queue.topic)
-        count = None if config is None else config.read_queue_nums
-        unread = None if count is None or queue.queue_id < count else count
+        unread = read_queues_without(topics.get(queue.topic), queue.queue_id)
         yield GroupPosition(queue, committed(known), known.generation, low, high, unread)
 
 

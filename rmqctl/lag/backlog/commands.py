@@ -86,7 +86,7 @@ def histogram(
                         edges[0],
                         lambda count: progress.advance(count, count),
                     )
-        if tell_unknown(cli, seen):  # then it is not known that nothing is unread
+        if tell_unknown(cli, seen, broker.topics()):  # then it is not known that nothing is unread
             cli.view = cli.view._replace(nothing=None)
         cli.rows(HistogramRow, rows)
     unread = sum(part.messages for part in parts)
@@ -191,7 +191,7 @@ def risk(
         rules = rules_of(broker.view.root, broker.view.config, reserved_ms)
         choice = Choice(groups or [], topic, include_retry)
         seen = lag.look(broker.view, broker, cli.now_ms, choice, rules=rules)
-        tell_unknown(cli, seen)
+        tell_unknown(cli, seen, broker.topics())
         rows = list(lag.risk_rows(broker.view, seen, rules, within_ms))
         cli.rows(RiskRow, rows)
         ahead = format_duration(within_ms)

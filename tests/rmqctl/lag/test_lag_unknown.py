@@ -87,3 +87,40 @@ def test_where_no_group_has_progress_each_command_says_so(tmp_path, command):
     assert result.code == 0, result.err
     assert "no group that was asked for has any progress: what is unread is unknown" in result.err
     assert "no unread message was deleted" not in result.err
+
+
+@pytest.fixture
+def narrowed(store):
+    """A topic that lost its second read queue before its group had read the messages there."""
+    run("topic", "create", "t", "--queues", 2)
+    run("produce", "t", "-Q", 0, "-q", stdin=b"a\n")
+    run("produce", "t", "-Q", 1, "-q", stdin=b"a\n")
+    run("consume", "t", "-g", "g", "-e", "-q")
+    run("produce", "t", "-Q", 1, "-q", stdin=b"m\n" * 5)
+    altered = run("topic", "alter", "t", "--read-queues", 1, "-y", "-q")
+    assert altered.code == 0, altered.err
+    return store
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("lag", "show"), ("lag", "show", "--by", "queue"), ("lag", "risk"), ("lag", "histogram", "g")],
+    ids=" ".join,
+)
+def test_unread_messages_in_a_queue_that_is_not_read_are_told(narrowed, command):
+    result = run(*command, "-o", "json")
+    assert "group g in t: queue 1 (5 messages unread) is not read" in result.err
+    assert "'rmqctl topic alter t --read-queues 2'" in result.err
+
+
+@pytest.mark.parametrize("command", [("inspect", "g"), ("list", "g")], ids=" ".join)
+def test_a_queue_that_is_not_read_has_a_note(narrowed, command):
+    options = ("-t", "t", "-o", "json", "--columns", "queue_id,note")
+    rows = run("offset", *command, *options).json()
+    assert [row["note"] for row in rows] == [None, "not read: the topic has 1 read queue(s)"]
+
+
+def test_advice_for_a_queue_that_is_not_read_is_to_make_it_read(narrowed):
+    advice = run("group", "why", "g", "-o", "json").json()["advice"]
+    assert "rmqctl topic alter t --read-queues 2" in advice
+    assert not any(line.startswith("rmqctl consume") for line in advice)
