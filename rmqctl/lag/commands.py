@@ -111,11 +111,12 @@ def show(
         if compare is not None:
             from rmqctl.admin.lag.comparison_rows import LagComparisonRow
 
-            from .earlier import earlier_lags, warn_of_unknown
+            from .earlier import earlier_lags, warn_of_gone, warn_of_unknown
 
             earlier = earlier_lags(cli, compare, recorded, choice)
             rows = list(lag.compare(lag.group_rows(seen), earlier, seen.doubt))
             warn_of_unknown(cli, rows)
+            warn_of_gone(cli, earlier, rows, choice)
             cli.rows(LagComparisonRow, rows)
         elif by is By.GROUP:
             group_rows = list(lag.group_rows(seen))

@@ -18,6 +18,9 @@ _HOW = (
     "'rmqctl lag record FILE' does so for any store"
 )
 
+_NAMED = 5
+"""Groups and topics that are named as gone."""
+
 
 def earlier_lags(cli: "Cli", text: str, recorded: Path | None, choice: "Choice") -> "Earlier":
     """The earlier lag. UsageProblem for what is neither a time nor a file of lag."""
@@ -83,3 +86,15 @@ def warn_of_unknown(cli: "Cli", rows: "Iterable[LagComparisonRow]") -> None:
         cli.warn(
             f"the earlier lag is unknown for {unknown} of {len(rows)} groups and topics; {_HOW}"
         )
+
+
+def warn_of_gone(
+    cli: "Cli", earlier: "Earlier", rows: "Iterable[LagComparisonRow]", choice: "Choice"
+) -> None:
+    """Name groups and topics of the earlier time that have no row now; the rest as a number."""
+    now = {(row.group, row.topic) for row in rows}
+    gone = [place for place in earlier.lags if place not in now and choice.takes(*place)]
+    for group, topic in gone[:_NAMED]:
+        cli.warn(f"group {group} in {topic} had progress at the earlier time, and has none now")
+    if len(gone) > _NAMED:
+        cli.warn(f"{len(gone) - _NAMED} more groups and topics had progress, and have none now")

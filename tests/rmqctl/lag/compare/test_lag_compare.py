@@ -185,3 +185,19 @@ def test_records_may_lie_any_time_apart(store, tmp_path):
             recording.wait(0.5)
         recording.terminate()
         assert recording.wait() == 143, recording.stderr.read()
+
+
+def test_a_group_that_has_no_progress_now_is_named(store, tmp_path):
+    path = store / "config" / "consumerOffset.json"
+    table = {f"T@g{number}": {"0": 10, "1": 10} for number in range(8)}
+    path.write_text(json.dumps({"offsetTable": table}))
+    saved = tmp_path / "then.json"
+    saved.write_bytes(run("lag", "show", "-S", store, "-o", "json").raw)
+    path.write_text(json.dumps({"offsetTable": {"T@g0": {"0": 19, "1": 19}}}))
+    result = run("lag", "show", "-S", store, "-o", "json", "--compare", saved)
+    assert [row["group"] for row in result.json()] == ["g0"]
+    assert "group g1 in T had progress at the earlier time, and has none now" in result.err
+    assert "2 more groups and topics had progress, and have none now" in result.err
+    assert "g0" not in result.err
+    chosen = run("lag", "show", "g0", "-S", store, "-o", "json", "--compare", saved)
+    assert chosen.err == ""
