@@ -11,9 +11,11 @@ from rmqctl.cli.context import Cli, context_of, prints
 from rmqctl.cli.opening import open_for_reading
 from rmqctl.errors import PartlyDone, UsageProblem
 from rmqctl.lag.options import Groups, IncludeRetry, Topics
+from storage.counted import counted
 
 if TYPE_CHECKING:
     from analytics.lag.histogram import Ages
+    from analytics.lag.lag_snapshot import LagSnapshot
     from storage.format.message import MessageExt
 
 _MOST_NAMES = 20
@@ -49,7 +51,8 @@ def histogram(
 ) -> None:
     """Show the distribution of a group's unread messages. All are counted, none are sampled.
 
-    Unreadable messages are in no row: their number is printed, and the exit code is 8.
+    Unreadable messages are in no row: their number is printed, and the exit code is 8. The number
+    of those that were deleted unread is printed, too.
 
     By age:                    rmqctl lag histogram readers
     By tag:                    rmqctl lag histogram readers --of tag
@@ -88,6 +91,7 @@ def histogram(
                     )
         if tell_unknown(cli, seen, broker.topics()):  # then it is not known that nothing is unread
             cli.view = cli.view._replace(nothing=None)
+        _tell_lost(cli, seen)
         cli.rows(HistogramRow, rows)
     unread = sum(part.messages for part in parts)
     if read < unread:
@@ -95,6 +99,15 @@ def histogram(
             f"{unread - read} of {unread} unread messages cannot be read and are in no row; "
             "'rmqctl store fsck' shows why"
         )
+
+
+def _tell_lost(cli: Cli, seen: "LagSnapshot") -> None:
+    """Warn of unread messages that were deleted: they are in no row."""
+    lost = sum(queue.unread.lost or 0 for one in seen.group_lags for queue in one.queues)
+    if lost:
+        cli.view = cli.view._replace(nothing=None)
+        of = counted(lost, "unread message was", "unread messages were")
+        cli.warn(f"{of} deleted before the group read them, and are in no row")
 
 
 def _tell_ages(cli: Cli, ages: "Ages") -> None:

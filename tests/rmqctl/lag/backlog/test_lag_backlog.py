@@ -159,6 +159,15 @@ def test_what_will_be_deleted_unread_is_counted_message_by_message(aged):
     assert 0 <= found["g-behind"]["risk_in_ms"] <= 86_400_000
 
 
+@pytest.mark.parametrize("of", ["age", "size", "tag"])
+def test_what_was_deleted_unread_is_told_beside_the_rows_of_the_rest(of):
+    root = golden.store("retention-4.9")
+    lost = {row["group"]: row["lost"] for row in rows("risk", "-S", root)}
+    group = next(name for name, count in lost.items() if count)
+    result = run("lag", "histogram", group, "--of", of, "-S", root, "-o", "json")
+    assert f"{lost[group]} unread messages were deleted before the group read them" in result.err
+
+
 @pytest.mark.feature(52)
 def test_what_was_deleted_unread_is_told_by_every_command(aged):
     root, _ = aged
