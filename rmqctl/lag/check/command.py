@@ -85,7 +85,8 @@ def check(
     status of 'lag show' decides: STALL and STOP are critical, WARN and REWIND a warning. If a
     limit concerns an unknown value (a queue without progress or with progress beyond its end,
     offsets read from a .bak), the verdict is UNKNOWN, unless the known values are critical.
-    Unknown gauges are left out.
+    Unknown gauges are left out. A failure gives JSON with no groups and the reason as summary, and
+    Prometheus rmqctl_check_failed 1; the reason is on stderr, too.
 
     As a Nagios plug-in:       rmqctl lag check readers --warn-lag 1000 --crit-age 10m
     For a textfile collector:  rmqctl lag check -o prometheus > rmqctl.prom
@@ -119,22 +120,35 @@ def check(
     except InvalidNameError:  # a wrong command line, as the others
         raise
     except (CliError, RocketMQError, OSError) as error:
-        # A plug-in's text is read from stdout. On stderr too, cron would mail it twice.
-        if form is not CheckFormat.NAGIOS or cli.flag("debug"):
+        sentence = _sentence(cli, error)
+        if form is not CheckFormat.NAGIOS:
+            failed = CheckResult(cli.now_ms, Verdict.UNKNOWN, Verdict.UNKNOWN.code, sentence, [])
+            _write(cli, form, failed, limits, failed=True)
             raise
-        cli.out.write(monitoring.unknown(_sentence(cli, error)))
+        # A plug-in's text is read from stdout. On stderr too, cron would mail it twice.
+        if cli.flag("debug"):
+            raise
+        cli.out.write(monitoring.unknown(sentence))
         return Verdict.UNKNOWN.code
+    _write(cli, form, result, limits)
+    return result.code
+
+
+def _write(
+    cli: Cli, form: CheckFormat, result: CheckResult, limits: "Limits", *, failed: bool = False
+) -> None:
+    from . import monitoring
+
     match form:
         case CheckFormat.NAGIOS:
             cli.out.write(monitoring.nagios(result, limits))
         case CheckFormat.PROMETHEUS:
-            cli.out.write(monitoring.prometheus(result))
+            cli.out.write(monitoring.prometheus(result, failed=failed))
         case _:
             from rmqctl.output.render import render_one
             from rmqctl.output.view import Format
 
             render_one(CheckResult, result, cli.view._replace(format=Format.JSON), cli.out)
-    return result.code
 
 
 def _sentence(cli: Cli, error: Exception) -> str:

@@ -95,8 +95,9 @@ _METRICS: Final = (
 )
 
 
-def prometheus(result: CheckResult) -> str:
-    """Gauges in the text format 0.0.4; an unknown value has no sample.
+def prometheus(result: CheckResult, *, failed: bool = False) -> str:
+    """Gauges in the text format 0.0.4; an unknown value has no sample. ``failed``: the check could
+    not be made.
 
     ``rmqctl_group_status`` is a state set: 1 for the group's status, 0 for the others.
     """
@@ -119,9 +120,12 @@ def prometheus(result: CheckResult) -> str:
         for group in result.groups
         for word in Health
     ]
-    name = "rmqctl_check_code"
-    lines += [f"# HELP {name} 0 ok, 1 warning, 2 critical, 3 unknown.", f"# TYPE {name} gauge"]
-    return "".join(f"{line}\n" for line in [*lines, f"{name} {result.code}"])
+    for name, text, value in (
+        ("rmqctl_check_failed", "1 if the check could not be made.", int(failed)),
+        ("rmqctl_check_code", "0 ok, 1 warning, 2 critical, 3 unknown.", result.code),
+    ):
+        lines += [f"# HELP {name} {text}", f"# TYPE {name} gauge", f"{name} {value}"]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _labels(**labels: str | None) -> str:

@@ -37,9 +37,15 @@ def test_exit_code_and_first_line_agree(end, args, code, word):
 def test_a_failure_is_said_in_one_place(end, args):
     text = run("lag", "check", *args)
     assert (text.code, len(text.lines), text.err) == (3, 1, "")
-    for form in ("json", "prometheus"):
-        data = run("lag", "check", "-o", form, *args)
-        assert (data.code, data.out, data.err.count("\n")) == (3, "", 1)
+    data = run("lag", "check", "-o", "json", *args)
+    assert (data.code, data.err.count("\n")) == (3, 1)
+    found = data.json()
+    assert (found["verdict"], found["code"], found["groups"]) == ("UNKNOWN", 3, [])
+    assert text.lines[0] == f"LAG UNKNOWN - {found['summary']}"
+    gauges = run("lag", "check", "-o", "prometheus", *args)
+    assert (gauges.code, gauges.err.count("\n")) == (3, 1)
+    samples = [line for line in gauges.lines if not line.startswith("#")]
+    assert samples == ["rmqctl_check_failed 1", "rmqctl_check_code 3"]
 
 
 @pytest.mark.slow
