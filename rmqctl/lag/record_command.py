@@ -36,8 +36,9 @@ def record(
     """Record the lag of groups in a file, for 'lag show --compare'.
 
     Reads the store only, so it can run beside a live Java broker. FILE lies outside the store. Each
-    record is a line of JSON that is appended. With --interval it ends by a signal or --timeout. A
-    record of offsets that are from a .bak says so: 'lag show --compare' has null for it.
+    record is a line of JSON that is appended; a file of another form is refused. With --interval it
+    ends by a signal or --timeout. A record of offsets that are from a .bak says so: 'lag show
+    --compare' has null for it.
 
     One record:                rmqctl lag record /var/lib/lag.jsonl
     In cron, each 5 minutes:   */5 * * * * rmqctl -S /data/store lag record /var/lib/lag.jsonl
@@ -45,6 +46,7 @@ def record(
     An hour ago and now:       rmqctl lag show --compare -1h --recorded /var/lib/lag.jsonl
     """
     cli = context_of(ctx)
+    _check_file(file)
     pause_ms = None if interval is None else _interval(cli, interval)
     with open_for_reading(cli) as broker:
         from analytics.lag.selection import Choice
@@ -81,6 +83,19 @@ def record(
             if pause_ms is None:
                 return
             _pause(pause_ms)
+
+
+def _check_file(file: Path) -> None:
+    from rmqctl.admin.lag.recording import check_appendable
+
+    if str(file) == "-":
+        raise UsageProblem(
+            "records are appended to a file, and - is none; 'rmqctl lag show -o json' prints lag"
+        )
+    try:
+        check_appendable(expanded(file))
+    except ValueError as error:
+        raise UsageProblem(str(error)) from None
 
 
 def _interval(cli: Cli, text: str) -> int:

@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from rmqctl.parse.json_texts import parse_json
 
@@ -18,6 +18,9 @@ from .comparison_rows import RecordedRow
 
 if TYPE_CHECKING:
     from .rows import LagRow
+
+_BEGIN: Final = b'{"as_of":'
+"""How each record begins, unless a crash has cut it before."""
 
 
 def record(path: Path, rows: "Iterable[LagRow]", as_of: int, doubt: str | None = None) -> int:
@@ -42,6 +45,17 @@ def record(path: Path, rows: "Iterable[LagRow]", as_of: int, doubt: str | None =
     finally:
         os.close(fd)
     return len(groups)
+
+
+def check_appendable(path: Path) -> None:
+    """Raise ValueError for a file that neither begins as a record nor is empty or missing; a line
+    after its text would damage it. Raises OSError, too."""
+    if not path.is_file():  # a pipe would be waited for
+        return
+    with path.open("rb") as file:
+        begin = file.read(len(_BEGIN))
+    if not _BEGIN.startswith(begin):
+        raise ValueError(f"{path} is no file of 'lag record', and nothing is appended to it")
 
 
 def read_recorded(path: Path, until_ms: int | None = None) -> Earlier | None:

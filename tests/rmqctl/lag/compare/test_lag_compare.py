@@ -201,3 +201,27 @@ def test_a_group_that_has_no_progress_now_is_named(store, tmp_path):
     assert "g0" not in result.err
     chosen = run("lag", "show", "g0", "-S", store, "-o", "json", "--compare", saved)
     assert chosen.err == ""
+
+
+@pytest.mark.parametrize("options", [(), ("--dry-run",)], ids=" ".join)
+@pytest.mark.parametrize("text", ["topic,queue\n", "{}\n", '[{"group":"g"}]', "\n", "notes"])
+def test_a_file_of_another_form_is_not_appended_to(store, tmp_path, text, options):
+    file = tmp_path / "notes"
+    file.write_text(text)
+    result = run("lag", "record", file, *options, "-S", store)
+    assert (result.code, file.read_text()) == (2, text)
+    assert f"{file} is no file of 'lag record'" in result.err
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"as_of":12'])
+def test_an_empty_file_and_a_record_that_was_cut_are_appended_to(store, tmp_path, text):
+    file = tmp_path / "lag.jsonl"
+    file.write_text(text)
+    assert run("lag", "record", file, "-S", store).code == 0
+    assert json.loads(file.read_text().splitlines()[-1])["groups"]
+
+
+def test_standard_output_is_no_file_to_append_to(store, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = run("lag", "record", "-", "-S", store)
+    assert (result.code, (tmp_path / "-").exists()) == (2, False)
