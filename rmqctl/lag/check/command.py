@@ -179,12 +179,23 @@ def _check(
 def _limit(
     cli: Cli, name: str, parse: Callable[[str], int], warn: str | None, crit: str | None
 ) -> "Limit":
+    """A limit by its two options. UsageProblem where no value would be a warning only: the other
+    order of a time of deletion is wrong, as the nearer one is the worse."""
     from rmqctl.admin.lag.limits import Limit
 
-    return Limit(
+    limit = Limit(
         None if warn is None else cli.parsed(f"--warn-{name}", parse, warn),
         None if crit is None else cli.parsed(f"--crit-{name}", parse, crit),
     )
+    if limit.warn is not None and limit.crit is not None:
+        first, last = (limit.crit, limit.warn) if name == "risk" else (limit.warn, limit.crit)
+        if first > last:
+            side = "below" if name == "risk" else "above"
+            raise UsageProblem(
+                f"--warn-{name} {warn} lies {side} --crit-{name} {crit}, so nothing would be a "
+                "warning"
+            )
+    return limit
 
 
 def _format(cli: Cli, given: CheckFormat | None) -> CheckFormat:

@@ -63,6 +63,20 @@ def test_a_wrong_command_line_is_no_alarm(end, args):
 
 
 @pytest.mark.parametrize(
+    ("name", "warn", "crit"),
+    [("lag", 10, 9), ("age", "1h", "59m"), ("dlq", 1, 0), ("risk", "1h", "2h")],
+)
+def test_limits_in_the_wrong_order_are_refused(end, name, warn, crit):
+    limits = (f"--warn-{name}", warn, f"--crit-{name}", crit)
+    result = run("lag", "check", *limits)
+    assert (result.code, result.out) == (3, "")
+    assert f"--warn-{name} {warn} lies" in result.err
+    assert "so nothing would be a warning" in result.err
+    equal = run("lag", "check", f"--warn-{name}", warn, f"--crit-{name}", warn)
+    assert equal.lines[0].startswith("LAG ")
+
+
+@pytest.mark.parametrize(
     ("option", "value"), [("--where", "group = other"), ("--limit", "0"), ("--sort", "group")]
 )
 @pytest.mark.parametrize("form", ["nagios", "prometheus", "json"])
