@@ -245,12 +245,12 @@ class Cli:
     @cached_property
     def zone(self) -> tzinfo | None:
         """The zone for reading and printing times; None is the local one."""
-        text = self.setting("tz")
-        if text is None:
+        named = self.settings.get("tz")
+        if named is None:
             return None
         from storage.parse.times import parse_zone
 
-        return self.parsed("--tz", parse_zone, str(text))
+        return self.parsed(named.origin.removeprefix("option "), parse_zone, str(named.value))
 
     def time(self, option: str, text: str, *, changes: bool = False) -> int:
         """The time of an option, in epoch ms.

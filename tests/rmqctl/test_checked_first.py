@@ -103,6 +103,13 @@ def test_a_format_of_the_surroundings_is_checked_as_early(rich, place, monkeypat
     assert "'xml' is not a format" in refused(rich, place, create)
 
 
+def test_a_zone_of_the_surroundings_is_not_called_an_option(rich, place, monkeypatch):
+    monkeypatch.setenv("RMQCTL_TZ", "Nowhere/At/All")
+    sentence = refused(rich, place, Call("topic create -- made"))
+    assert "variable RMQCTL_TZ: " in sentence
+    assert "--tz" not in sentence
+
+
 def test_a_command_of_mqadmin_is_checked_as_what_it_becomes(rich, place):
     create = Call("mqadmin -- updateTopic -t made")
     assert "--columns: 'nosuch'" in refused(rich, place, create, "--columns", "nosuch")

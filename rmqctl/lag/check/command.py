@@ -199,8 +199,12 @@ def _limit(
 
 
 def _format(cli: Cli, given: CheckFormat | None) -> CheckFormat:
-    """The format of the option, after the command or before it."""
-    text = str(cli.given.get("output", CheckFormat.NAGIOS))
+    """The format of the option, after the command or before it; else JSON if that is the setting
+    for all commands, as the others, such as a table, are no form of a verdict."""
+    otherwise = CheckFormat.NAGIOS
+    if cli.setting("output") == CheckFormat.JSON:
+        otherwise = CheckFormat.JSON
+    text = str(cli.given.get("output", otherwise))
     try:
         return given or CheckFormat(text)
     except ValueError:

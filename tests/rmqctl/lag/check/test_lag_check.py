@@ -121,6 +121,14 @@ def test_json_holds_what_was_found(end):
     assert run("-o", "json", "lag", "check").json()["groups"]
 
 
+@pytest.mark.parametrize(("form", "begin"), [("json", "{"), ("table", "LAG OK"), ("csv", "LAG OK")])
+def test_json_may_be_the_setting_for_all_commands(end, form, begin):
+    result = run("lag", "check", "--warn-lag", 2, env={"RMQCTL_OUTPUT": form})
+    assert (result.code, result.out.startswith(begin)) == (0, True)
+    typed = run("lag", "check", "-o", "nagios", "--warn-lag", 2, env={"RMQCTL_OUTPUT": form})
+    assert typed.out.startswith("LAG OK")
+
+
 @pytest.mark.feature(131)
 def test_prometheus_gets_gauges(end):
     lines = run("lag", "check", "-o", "prometheus").lines
