@@ -43,6 +43,7 @@ from storage.format.prepared_table import PreparedTable
 from storage.format.record import BLANK_SIZE, blank_record
 from storage.index.pending_keys import PendingKeys
 from storage.index.writer import IndexWriter
+from storage.parse.times import format_time
 from storage.queue.writer import NO_SLOT, ConsumeQueueTable
 from storage.results import PutMessageResult, PutMessageStatus
 
@@ -407,7 +408,9 @@ class Appender:
             return None
         return PutMessageResult(
             PutMessageStatus.MESSAGE_ILLEGAL,
-            reason=f"it was stored at {times[0]}, and the log has messages of {newest} already",
+            reason=f"was stored at {format_time(int(times[0]), iso=True)}, and the log has "
+            f"messages of {format_time(newest, iso=True)} already; store times must not decrease "
+            "within a log",
         )
 
     def delete_queues(self, topic: str) -> int:

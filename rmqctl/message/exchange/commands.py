@@ -340,7 +340,8 @@ def _import(
 
     with open_for_writing(cli, create=True) as broker:
         queues = TargetQueues(broker, DEFAULT_TOPIC_QUEUE_NUMS, fold=fold_queues)
-        placing = ImportPosition(topics, queues)
+        largest = broker.view.config.max_message_size
+        placing = ImportPosition(topics, queues, largest, allow_empty=limits.allow_empty)
         source = source._replace(portions=_placed(source.portions, placing))
         run = ProduceRun(cli, Pace(None), limits, to=topic or "their topics")
         run.run(broker, source, Defaults(topic or ""))

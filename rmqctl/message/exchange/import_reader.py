@@ -9,6 +9,11 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from broker.validation import (
+    BODY_LENGTH_ZERO,
+    check_body_size,
+    check_properties,
+)
 from rmqctl.errors import UsageProblem
 from rmqctl.produce.field_names import known_fields
 from rmqctl.produce.parsers import Outgoing, from_fields, object_of
@@ -175,16 +180,17 @@ class TopicMap:
 class ImportPosition:
     """The targets of messages: their topic, and the queue of the same number.
 
-    The queues of a new topic are created, see :class:`TargetQueues`.
+    The queues of a new topic are created, see :class:`TargetQueues`. ``allow_empty``: messages
+    with an empty body have a place; ``largest``: most bytes of a body.
     """
 
     def __init__(
-        self,
-        topics: TopicMap,
-        queues: "TargetQueues",
+        self, topics: TopicMap, queues: "TargetQueues", largest: int, *, allow_empty: bool
     ) -> None:
         self._topics = topics
         self._queues = queues
+        self._largest = largest
+        self._allow_empty = allow_empty
 
     def place(self, portion: Portion) -> Iterator[Portion]:
         """The portion with topic and queue of each message; one that has no place ends a part."""
@@ -211,13 +217,26 @@ class ImportPosition:
         topic, queue_id = self._topics.target(message.topic), message.queue_id
         if topic is None:
             raise ValueError("names no topic; --topic sets one")
+        self._check(message)
         if queue_id is not None:
             queue_id = self._queues.queue(topic, queue_id)
+            self._queues.make([topic])
         return message._replace(topic=topic, queue_id=queue_id)
+
+    def _check(self, message: Outgoing) -> None:
+        """ValueError for a message that will not be sent: it makes no topic."""
+        if not (message.body or self._allow_empty):
+            raise ValueError(f"{BODY_LENGTH_ZERO}; --allow-empty sends it anyway")
+        check_body_size(message.body, self._largest)
+        given = {PROPERTY_KEYS: message.keys or "", PROPERTY_TAGS: message.tags or ""}
+        check_properties({**(message.properties or {}), **given})
 
     def _place_rows(self, rows: "GivenRows") -> "GivenRows | None":
         """Rows with the place of each, None if one has none; each place is found once, in the order
         in which they come."""
+        sizes = [len(body) for body in rows.bodies]
+        if max(sizes, default=0) > self._largest or not (self._allow_empty or all(sizes)):
+            return None
         places: dict[tuple[str | None, int | None], tuple[str, int | None]] = {}
         for topic, queue_id in dict.fromkeys(zip(rows.topics, rows.queue_ids, strict=True)):
             target = self._topics.target(topic)
@@ -228,6 +247,7 @@ class ImportPosition:
             except ValueError:
                 return None
             places[topic, queue_id] = target, own
+        self._queues.make(target for target, _ in places.values())
         placed = [places[place] for place in zip(rows.topics, rows.queue_ids, strict=True)]
         return rows._replace(
             topics=[topic for topic, _ in placed], queue_ids=[own for _, own in placed]

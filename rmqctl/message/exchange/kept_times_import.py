@@ -19,6 +19,7 @@ from storage.counted import counted
 from storage.errors import InvalidMessageError
 from storage.format.message import LMQ_PREFIX, MessageExt
 from storage.format.message_id import offset_msg_id
+from storage.parse.times import format_time
 from storage.results import PutMessageStatus
 from storage.tools.carve.columns import ExactEncoder
 from storage.tools.carve.records import record_of
@@ -42,6 +43,7 @@ class ImportTargets:
     def __init__(self, topics: "TopicMap", queues: TargetQueues) -> None:
         self._topics = topics
         self.queue = queues.queue
+        self.make = queues.make
 
     def target(self, topic: str | None) -> str:
         """The target topic for messages of a topic. ValueError for an impossible one."""
@@ -104,6 +106,7 @@ class KeptTimesImport:
 
     def _put(self, portion: "Portion") -> None:
         ready: list[MessageExt] = []
+        lines: list[int] = []
         records: list[bytes] = []
         invalid: InvalidRecordError | None = None
         for message, line in zip(portion.messages, portion.lines, strict=True):
@@ -119,6 +122,7 @@ class KeptTimesImport:
                 stored.queue_id = self._targets.queue(stored.topic, message.queue_id or 0)
                 records.append(record_of(stored))
                 ready.append(stored)
+                lines.append(line)
                 self._newest = stored.store_timestamp
             except (ValueError, InvalidMessageError) as error:
                 invalid = InvalidRecordError(line, str(error))
@@ -126,7 +130,7 @@ class KeptTimesImport:
                     break
                 self._invalid.append(invalid)
         if records:
-            self._store(ready, records)
+            self._store(ready, records, lines[0])
         for problem in (invalid, portion.invalid):
             if problem is not None and not self._skip_invalid:
                 raise problem
@@ -137,14 +141,20 @@ class KeptTimesImport:
         time = message.store_timestamp
         if time < self._newest:
             raise ValueError(
-                f"was stored at {time}, before the previous message; store times must not decrease"
+                f"was stored at {self._shown(time)}, before the previous message; store times must "
+                "not decrease"
             )
         if time > self._cli.now_ms + _AHEAD_MS:
             raise ValueError(
-                f"was stored at {time}, which is in the future by this machine's clock"
+                f"was stored at {self._shown(time)}, which is in the future by this machine's clock"
             )
 
-    def _store(self, messages: list[MessageExt], records: list[bytes]) -> None:
+    def _shown(self, time: int) -> str:
+        return format_time(time, self._cli.zone, iso=True)
+
+    def _store(self, messages: list[MessageExt], records: list[bytes], line: int) -> None:
+        """Store the messages, of which the first is in ``line``; only then make their topics, as
+        the log may refuse them. Until then a topic is known by its queues on disk."""
         queues = list(dict.fromkeys((message.topic, message.queue_id) for message in messages))
         numbers = {queue: number for number, queue in enumerate(queues)}
         of_queue = np.array([numbers[m.topic, m.queue_id] for m in messages], np.int64)
@@ -153,12 +163,13 @@ class KeptTimesImport:
         result = store.put(ExactEncoder(queues).columns(records, of_queue, None))
         if result.status is PutMessageStatus.MESSAGE_ILLEGAL:
             sentence = (
-                f"{result.reason}: store times must not decrease within a log; import into a new "
-                "store ('rmqctl store init'), or without --keep-times"
+                f"line {line}: {result.reason}; import into a new store ('rmqctl store init'), or "
+                "without --keep-times"
             )
             raise self._after_some(Refused(sentence))
         if result.status not in (PutMessageStatus.PUT_OK, PutMessageStatus.FLUSH_DISK_TIMEOUT):
             raise self._after_some(CliError(result.reason, exit_codes.NOT_WRITABLE))
+        self._targets.make(topic for topic, _ in queues)
         self.count += len(records)
         if self._rows is not None:
             self._rows.write(

@@ -1,5 +1,6 @@
 """The queues that imported messages go to."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from storage.configs.topics import TopicConfig
@@ -15,10 +16,10 @@ _OF_GROUPS: Final = (RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX)
 class TargetQueues:
     """Gives each message the queue of its old number.
 
-    A topic without settings is created with at least ``of_new_topics`` queues (topics of groups:
-    one) and those that it has on disk, and with more as messages need them. An existing topic is
-    left as it is: the number of a queue that it lacks is refused, or with ``fold`` taken modulo, so
-    that the messages of one queue stay in one queue, in order.
+    A topic without settings gets at least ``of_new_topics`` queues (topics of groups: one) and
+    those that it has on disk, and more as messages need them; :meth:`make` creates it. An existing
+    topic is left as it is: the number of a queue that it lacks is refused, or with ``fold`` taken
+    modulo, so that the messages of one queue stay in one queue, in order.
     """
 
     def __init__(self, broker: "EmbeddedBroker", of_new_topics: int, *, fold: bool) -> None:
@@ -27,7 +28,8 @@ class TargetQueues:
         self._fold = fold
         self._known: dict[str, int] = {}
         self._on_disk: dict[str, int] = {}
-        self._made: set[str] = set()
+        self._new: set[str] = set()
+        self._to_make: dict[str, int] = {}
 
     def queue(self, topic: str, queue_id: int) -> int:
         """The queue of a message. ValueError if the topic lacks it."""
@@ -46,15 +48,23 @@ class TargetQueues:
             f"stores it in queue {queue_id % max(1, count)}"
         )
 
+    def make(self, topics: Iterable[str]) -> None:
+        """Create the new ones of some topics, or give them the queues that they lack. The others
+        stay as they are: a refused message makes no topic."""
+        for topic in topics:
+            count = self._to_make.pop(topic, None)
+            if count is not None:
+                self._broker.update_topic(TopicConfig(topic, count, count))
+
     def _prepare(self, topic: str, needed: int) -> None:
-        """Create a missing topic with so many queues, or add them to one that this created."""
+        """Note that a new topic has to have so many queues."""
         if topic not in self._known:
             config = self._broker.topic(topic)
             if config is None or config.derived:
-                self._made.add(topic)
+                self._new.add(topic)
             self._known[topic] = 0 if config is None else config.write_queue_nums
             self._on_disk[topic] = 0 if config is None else config.read_queue_nums
-        if topic in self._made and needed > self._known[topic]:
+        if topic in self._new and needed > self._known[topic]:
             least = 1 if topic.startswith(_OF_GROUPS) else self._of_new_topics
-            count = self._known[topic] = max(needed, least, self._on_disk[topic])
-            self._broker.update_topic(TopicConfig(topic, count, count))
+            count = max(needed, least, self._on_disk[topic])
+            self._known[topic] = self._to_make[topic] = count

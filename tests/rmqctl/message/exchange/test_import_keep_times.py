@@ -110,12 +110,50 @@ def test_older_messages_are_refused_behind_newer_ones(tmp_path):
     result = run("message", "import", "-", "-S", target, "--keep-times", stdin=old)
     assert result.code == 7
     assert "store times must not decrease within a log; import into a new store" in result.err
+    assert "line 1: was stored at 2" in result.err
     assert bodies(target) == [b"from -1h"]
     newer = aged(tmp_path / "newer", "-4h")
     result = run("message", "import", "-", "-S", newer, "--keep-times", stdin=old)
     assert result.code == 0, result.err
     assert bodies(newer) == [b"from -4h", b"from -3h", b"from -2h"]
     healthy(newer)
+
+
+def test_what_the_log_refuses_makes_no_topic(tmp_path):
+    old = exported(aged(tmp_path / "old", "-3h", topic="of-the-file"))
+    target = aged(tmp_path / "target", "-1h")
+    before = run("topic", "list", "-S", target).out
+    result = run("message", "import", "-", "-S", target, "--keep-times", stdin=old)
+    assert result.code == 7
+    assert run("topic", "list", "-S", target).out == before
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_what_is_left_out_makes_no_topic(keeps, tmp_path):
+    old = exported(aged(tmp_path / "old", "-3h", topic="of-the-file"))
+    row = json.loads(old) | {"body": ""}
+    target = new_store(tmp_path / "target")
+    result = run(
+        *("message", "import", "-", "-S", target, "--skip-invalid"),
+        *(["--keep-times"] if keeps else []),
+        stdin=json.dumps(row).encode(),
+    )
+    assert result.code == 2, result.err
+    assert "the message body length is zero" in result.err
+    assert "of-the-file" not in run("topic", "list", "-S", target).out
+
+
+@pytest.mark.parametrize(
+    "change", [{"body": "x" * (4 << 20) + "x"}, {"keys": ["a\x01"], "properties": {}}]
+)
+def test_what_no_broker_takes_makes_no_topic(change, tmp_path):
+    row = {"topic": "of-the-file", "queue_id": 3, "body": "b"} | change
+    target = new_store(tmp_path / "target")
+    line = json.dumps(row).encode()
+    result = run("message", "import", "-", "-S", target, stdin=line)
+    assert result.code == 2, result.err
+    assert "line 1: " in result.err
+    assert "of-the-file" not in run("topic", "list", "-S", target).out
 
 
 def test_times_that_do_not_rise_end_it_there_or_are_left_out(tmp_path):
