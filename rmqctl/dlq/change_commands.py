@@ -149,7 +149,7 @@ def redrive(
     chosen = None
     if resume is None:
         chosen = message_selection(ids, wanted, "dead letters", everything=everything)
-    rewrite = rewrite_of(set_property or (), set_body, pipe)
+    rewrite = rewrite_of(set_property or (), set_body, pipe, allow_empty=allow_empty)
     with open_for_reading(cli) as broker:
         if chosen is None:
             change = dead_letters.resume(
@@ -163,7 +163,7 @@ def redrive(
                 chosen,
                 target=target or "origin",
                 rewrite=rewrite,
-                edit=_editor(cli) if edit else None,
+                edit=_editor(cli, allow_empty=allow_empty) if edit else None,
                 limits=limits,
                 writing=writing,
                 now_ms=cli.now_ms,
@@ -223,7 +223,7 @@ class _Run:
             cli.say(f"this was run {task.run}")
 
 
-def _editor(cli: Cli) -> "Callable[[Sequence[MessageExt]], Content | None]":
+def _editor(cli: Cli, *, allow_empty: bool) -> "Callable[[Sequence[MessageExt]], Content | None]":
     """Has the one message edited by the user; a dry run opens no editor."""
 
     def edit(messages: "Sequence[MessageExt]") -> "Content | None":
@@ -233,7 +233,9 @@ def _editor(cli: Cli) -> "Callable[[Sequence[MessageExt]], Content | None]":
 
         if len(messages) != 1:
             raise UsageProblem(f"--edit takes one dead letter, but {len(messages)} are selected")
-        return edited(messages[0], cli.environ) if will_execute(cli) else None
+        if not will_execute(cli):
+            return None
+        return edited(messages[0], cli.environ, allow_empty=allow_empty)
 
     return edit
 

@@ -66,8 +66,10 @@ _STYLES: Final = tuple(
 )
 
 
-def edited(message: "MessageExt", environ: Mapping[str, str]) -> Content:
-    """The message as edited by the user.
+def edited(
+    message: "MessageExt", environ: Mapping[str, str], *, allow_empty: bool = False
+) -> Content:
+    """The message as edited by the user; its body is empty with ``allow_empty`` only.
 
     Refused (7) if the text is unchanged or empty, or if the editor fails. CliError (2) if the text
     is not a valid message: it is then kept in a file that the sentence names.
@@ -85,8 +87,8 @@ def edited(message: "MessageExt", environ: Mapping[str, str]) -> Content:
         if after == before:
             raise Refused("the text was not changed in the editor; nothing was sent")
         content = content_of(after, style)
-        if not content.body:
-            raise UsageProblem(f"{BODY_LENGTH_ZERO}, and RocketMQ's clients send no empty bodies")
+        if not (content.body or allow_empty):
+            raise UsageProblem(f"{BODY_LENGTH_ZERO}; --allow-empty sends it anyway")
     except (UsageProblem, UnicodeDecodeError) as error:
         raise CliError(f"--edit: {error}; the text is kept in {path}", USAGE) from None
     except BaseException:

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from rmqctl.admin.dead_letters import Rewrite
 
 
-def rewrite_of(set_property: Sequence[str], set_body: Path | None, pipe: str | None) -> "Rewrite":
-    """What the options ask for. Raises UsageProblem."""
+def rewrite_of(
+    set_property: Sequence[str], set_body: Path | None, pipe: str | None, *, allow_empty: bool
+) -> "Rewrite":
+    """What the options ask for. UsageProblem, also for an empty body without ``allow_empty``."""
     from rmqctl.admin.dead_letters import Rewrite
 
     if pipe is not None:
@@ -27,11 +29,9 @@ def rewrite_of(set_property: Sequence[str], set_body: Path | None, pipe: str | N
             body = set_body.read_bytes()
         except OSError as error:
             raise UsageProblem(f"--set-body: {set_body}: {error.strerror}") from None
-        if not body:
-            raise UsageProblem(
-                f"--set-body: {set_body} is empty, and RocketMQ's clients send no empty bodies"
-            )
-    return Rewrite(parse_properties(set_property), body, pipe)
+        if not (body or allow_empty):
+            raise UsageProblem(f"--set-body: {set_body} is empty; --allow-empty sends it anyway")
+    return Rewrite(parse_properties(set_property), body, pipe, allow_empty=allow_empty)
 
 
 def parse_properties(texts: Sequence[str]) -> dict[str, str]:

@@ -33,6 +33,8 @@ class Rewrite(NamedTuple):
     """A command that gets the old body as input; its output is the new body. No shell."""
     edited: Content | None = None
     """The message as edited by the user."""
+    allow_empty: bool = False
+    """Whether the output of ``pipe`` may be empty; other new bodies are checked as they come."""
 
     @property
     def replaces_body(self) -> bool:
@@ -46,6 +48,10 @@ class Rewrite(NamedTuple):
         body = self.body
         if self.pipe is not None:
             body = piped(self.pipe, message)
+            if not (body or self.allow_empty):
+                raise PipeFailedError(
+                    f"--pipe: no output: {BODY_LENGTH_ZERO}; --allow-empty sends it anyway"
+                )
         if body is None and not self.properties:
             return UNCHANGED
         return Content(body, self.properties_of(message))
@@ -98,6 +104,7 @@ class Rewrite(NamedTuple):
             "body": _encoded(self.body),
             "pipe": self.pipe,
             "edited": edited,
+            "allow_empty": self.allow_empty,
         }
 
 
@@ -106,7 +113,8 @@ def rewriting_from(entry: Mapping[str, Any]) -> Rewrite:
     edited = entry["edited"]
     if edited is not None:
         edited = Content(_decoded(edited["body"]), edited["properties"], edited["flag"])
-    return Rewrite(entry["properties"], _decoded(entry["body"]), entry["pipe"], edited)
+    body, allow_empty = _decoded(entry["body"]), entry.get("allow_empty", False)  # not in 0.1.0
+    return Rewrite(entry["properties"], body, entry["pipe"], edited, allow_empty)
 
 
 def piped(command: str, message: "MessageExt") -> bytes:
@@ -126,8 +134,6 @@ def piped(command: str, message: "MessageExt") -> bytes:
     if done.returncode:
         words = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
         raise PipeFailedError(f"--pipe: exit code {done.returncode}" + (words and f": {words}"))
-    if not done.stdout:
-        raise PipeFailedError(f"--pipe: no output: {BODY_LENGTH_ZERO}")
     return done.stdout
 
 

@@ -171,7 +171,11 @@ def test_an_edit_is_part_of_the_run_that_is_resumed():
     from broker.retry.redrive import Content
 
     edit = Content(b"\xff\x00", {"a": "b"}, 3)
-    for rewriting in (Rewrite(edited=edit), Rewrite({"x": ""}, b"\x00", "cat"), Rewrite()):
+    for rewriting in (
+        Rewrite(edited=edit),
+        Rewrite({"x": ""}, b"\x00", "cat", None, True),
+        Rewrite(),
+    ):
         entry = json.loads(json.dumps(rewriting.entry()))
         assert rewriting_from(entry) == rewriting
 
@@ -225,6 +229,20 @@ def test_a_program_makes_the_new_body(dead):
     assert run("dlq", "redrive", "g", "0", "--pipe", "'").code == 2
     nothing = run("dlq", "redrive", "g", "1", "--pipe", "true", *DO, "-o", "json")
     assert (nothing.code, "no output" in nothing.json()[0]["note"]) == (8, True)
+
+
+@pytest.mark.parametrize("change", ["--set-body", "--pipe", "--edit"])
+def test_an_empty_body_is_sent_where_it_is_asked_for(dead, editor, change, tmp_path):
+    (tmp_path / "body").write_bytes(b"")
+    editor.does('echo \'{"body": ""}\' > "$1"')
+    value = {"--set-body": [tmp_path / "body"], "--pipe": ["true"], "--edit": []}[change]
+    refused = run("dlq", "redrive", "g", "0", change, *value, *DO, "-o", "json")
+    assert refused.code in (2, 8)
+    assert "--allow-empty" in refused.err + refused.out
+    assert redriven() == []
+    done = run("dlq", "redrive", "g", "0", change, *value, "--allow-empty", *DO)
+    assert done.code == 0, done.err
+    assert [message["body"] for message in redriven()] == [""]
 
 
 @pytest.mark.slow
