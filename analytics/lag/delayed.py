@@ -171,10 +171,33 @@ def _waiting(message: MessageExt, level: Level, tags_code: int) -> DelayedMessag
     queue_id = parse_digits(message.get_property(PROPERTY_REAL_QUEUE_ID) or "")
     if not topic or queue_id is None:
         return None
-    due = tags_code
-    if due <= MAX_EXT_ADDR:  # an address; what lies there was computed from the store time
-        due = message.store_timestamp + (level.delay_ms or 0)
+    due = _due(message, tags_code, level.delay_ms or 0)
     return DelayedMessages(message, level.level, due, topic, queue_id)
+
+
+def _due(message: MessageExt, tags_code: int, delay_ms: int) -> int:
+    if tags_code <= MAX_EXT_ADDR:  # an address; what lies there was computed from the store time
+        return message.store_timestamp + delay_ms
+    return tags_code
+
+
+def was_due(view: StoreView, message: MessageExt) -> int | None:
+    """When a delivered message was due (ms), by its record in the delay topic; when it was
+    delivered, if that was earlier. None if the record is gone or has no unit."""
+    delays = parse_delay_levels(view.config.message_delay_level)
+    delivered, dues = message.store_timestamp, []
+    for copy in copies(view, SCHEDULE_TOPIC, message):
+        unit = view.unit(SCHEDULE_TOPIC, copy.queue_id, copy.queue_offset)
+        if (
+            copy.reconsume_times == message.reconsume_times
+            and copy.get_property(PROPERTY_REAL_TOPIC) == message.topic
+            and copy.commitlog_offset < message.commitlog_offset
+            and unit is not None
+            and copy.queue_id < len(delays)
+        ):
+            dues.append(_due(copy, unit[2], delays[copy.queue_id]))
+    before = [due for due in dues if due <= delivered]  # of several, one may still wait
+    return max(before) if before else delivered if dues else None
 
 
 def _lies_there(view: StoreView, found: DelayedMessages) -> bool:

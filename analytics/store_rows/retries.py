@@ -11,6 +11,7 @@ from analytics.lag.delayed import (
     levels,
     targets_in_doubt,
     waiting,
+    was_due,
 )
 from analytics.lag.ready_retries import unknown_retries
 from broker.retry.failure_reason import FAILURE_CLIENT
@@ -64,7 +65,7 @@ def retry_rows(broker: EmbeddedBroker, name: str, wanted: Wanted) -> Iterator[Re
             for sentence in unknown_retries(view, topic, queue_ids, begins).values():
                 wanted.unknown(f"{view.root}: {sentence}")
             for message in messages_of(view, topic, wanted, begins):
-                due, failed = message.store_timestamp, given_back_timestamp(view, message)
+                due, failed = was_due(view, message), given_back_timestamp(view, message)
                 yield _row(view, name, group, message, "READY", due, failed)
 
 
@@ -95,7 +96,7 @@ def _row(
     group: str,
     message: MessageExt,
     state: str,
-    due: int,
+    due: int | None,
     failed: int | None,
 ) -> RetryRow:
     origin = origin_of(view, message)

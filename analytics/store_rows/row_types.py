@@ -85,7 +85,7 @@ class RetryRow(NamedTuple):
     origin_offset: int | None
     reconsume_times: Int
     failed_timestamp: Millis | None
-    due_timestamp: Millis
+    due_timestamp: Millis | None
     reason: str | None
     store_size: Int
     tags: str | None

@@ -1,6 +1,7 @@
 """Facts about the messages that a group will consume again."""
 
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from analytics.lag.delayed import (
@@ -9,6 +10,7 @@ from analytics.lag.delayed import (
     levels,
     targets_in_doubt,
     waiting,
+    was_due,
 )
 from analytics.lag.ready_retries import unknown_retries
 from analytics.store_rows.retries import given_back_timestamp
@@ -52,8 +54,9 @@ class Retries:
         left_out: Warn = no_warning,
         *,
         consumed: bool = False,
-    ) -> Iterator[RetryRow]:
-        """Waiting retries by due time, then those in the retry topic.
+    ) -> list[RetryRow]:
+        """The retries that wait, and those in the retry topic, by due time; where that is unknown,
+        by the time of the delivery.
 
         With ``consumed``, also those in the retry topic that the group has read past. For
         ``left_out`` see takes; it also gets the sentences of :meth:`doubts`. Of the messages of a
@@ -63,8 +66,7 @@ class Retries:
         unpacked.
         """
         held = [one for one in self.waiting() if takes(wanted, one, left_out)]
-        held.sort(key=lambda one: one.due_timestamp)
-        yield from (self._waiting_row(one) for one in held)
+        dated = [(one.due_timestamp, self._waiting_row(one)) for one in held]
         scan = QueueScan(self.view, self.topic, wanted, {} if consumed else self._committed)
         unknown = self.unknown(wanted)
         for sentence in self.doubts(wanted):
@@ -73,8 +75,11 @@ class Retries:
             state = None if message.queue_id in unknown else self._state(message)
             if consumed or state == "READY":
                 failed = given_back_timestamp(self.view, message)
-                yield self._row(message, state, message.store_timestamp, failed)
+                due = was_due(self.view, message)
+                at = message.store_timestamp if due is None else due
+                dated.append((at, self._row(message, state, due, failed)))
         self.unreadable, self.bodies = scan.unreadable, scan.bodies
+        return [row for _, row in sorted(dated, key=itemgetter(0))]
 
     def waiting(self) -> Iterator[DelayedMessages]:
         """Retries that wait in the delay topic, by level; including dead letters on their way."""

@@ -15,7 +15,9 @@ class RetryRow(NamedTuple):
     origin_offset: Annotated[int | None, "its original queue offset; null if that record is gone"]
     reconsume_times: Annotated[int, "how often it was sent back"]
     failed_timestamp: Annotated[int | None, "when it was last sent back"]
-    due_timestamp: Annotated[int | None, "when it is, or was, due", Rank.KEY]
+    due_timestamp: Annotated[
+        int | None, "when it is, or was, due; null if that is unknown", Rank.KEY
+    ]
     reason: Annotated[
         str | None, "reason of the last failure; null if it was not recorded", Rank.KEY
     ]

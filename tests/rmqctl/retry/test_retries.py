@@ -1,5 +1,7 @@
 """``retry``: what waits, what is ready, what is late."""
 
+import shutil
+
 import pytest
 
 from broker.api.send_back import SendBackRequest
@@ -74,7 +76,29 @@ def test_what_was_delivered_is_ready_until_the_group_has_read_past_it(given_back
     with EmbeddedBroker.open(store) as broker:
         broker.progress.move("g", {("%RETRY%g", 0): 1})
     assert [row["keys"] for row in rows("g")] == [["k0"]]
-    assert [row["state"] for row in rows("g", "--all")][-1] == "CONSUMED"
+    assert rows("g", "--all")[0]["state"] == "CONSUMED"
+
+
+def test_who_was_due_first_comes_first_wherever_it_is(given_back, store):
+    clock = given_back[0].store_timestamp + 10_000
+    due = [row["due_timestamp"] for row in rows("g")]
+    with EmbeddedBroker.open(store, clock=lambda: clock) as broker:
+        deliver(broker, clock)
+    found = rows("g")
+    assert [row["keys"] for row in found] == [["k1"], ["k0"]]
+    assert found[0]["state"] == "READY"
+    assert [row["due_timestamp"] for row in found] == due, "a delivery does not change it"
+    assert rows("g", "--limit", "1") == found[:1]
+
+
+def test_a_due_time_that_is_unknown_is_null(given_back, store, tmp_path):
+    clock = given_back[0].store_timestamp + 10_000
+    with EmbeddedBroker.open(store, clock=lambda: clock) as broker:
+        deliver(broker, clock)
+    damaged = shutil.copytree(store, tmp_path / "damaged")
+    shutil.rmtree(damaged / "consumequeue" / "SCHEDULE_TOPIC_XXXX" / "0")
+    found = {row["state"]: row for row in rows("g", "-S", damaged)}
+    assert (found["READY"]["keys"], found["READY"]["due_timestamp"]) == (["k1"], None)
 
 
 def test_an_unknown_number_of_retries_is_not_shown_as_none(given_back, store):
@@ -98,8 +122,8 @@ def test_what_was_delivered_after_the_saved_offset_does_not_wait_any_more(given_
         deliver(broker, clock)
     save_delay_offsets(store, {1: 0})  # a kill right after the delivery
     assert [(row["keys"], row["state"] == "READY") for row in rows("g")] == [
-        (["k0"], False),
         (["k1"], True),
+        (["k0"], False),
     ]
     assert [row["level"] for row in agenda()] == [5]
 
@@ -117,7 +141,7 @@ def test_a_message_that_was_given_back_twice_waits_until_both_have_come(store):
         deliver(broker, clock)
     for saved in (0, 1):
         save_delay_offsets(store, {5: saved})
-        assert [row["state"] == "READY" for row in rows("g")] == [False, True]
+        assert [row["state"] == "READY" for row in rows("g")] == [True, False]
 
 
 @pytest.mark.feature(86)

@@ -53,7 +53,7 @@ def test_what_is_sent_now_does_not_come_a_second_time(waiting, store, config):
     (row,) = done.json()
     assert (row["target"], row["queue_offset"], row["applied"]) == ("%RETRY%g", 0, True)
     assert bodies("%RETRY%g") == ["1"]
-    assert browse() == ["k0", "k2", "k1"], "what waits first, then what is ready"
+    assert browse() == ["k1", "k0", "k2"], "what was sent early was due then"
     time_passes(store, config)
     assert bodies("%RETRY%g") == ["1", "0", "2"]
 
