@@ -5,7 +5,7 @@ rule per line. A rule is FIELD=ACTION.
 
     body               the whole body
     json.PATH          the value at a path of a JSON body: json.order.email, json.items[*].name.
-                       A body that is not JSON is masked as a whole
+                       A body that is not JSON is masked as a whole, and is no match of the path
     keys               each key
     tags               the tag
     property.NAME      one property; property.* is all user properties
@@ -34,6 +34,7 @@ from broker.retry.failure_reason import FAILURE_CLIENT
 from broker.retry.redrive_properties import REDRIVE_DEAD, REDRIVE_ORIGIN, REDRIVE_UNIQUE
 from rmqctl.cli.given_file import read_given
 from rmqctl.parse.near_names import did_you_mean
+from storage.counted import counted
 from storage.format.crc import crc32
 from storage.format.message import (
     PROPERTY_KEYS,
@@ -71,7 +72,8 @@ _OFFSET_IDS: Final = (PROPERTY_ORIGIN_MESSAGE_ID, REDRIVE_DEAD, REDRIVE_ORIGIN)
 _REMEMBERED: Final = 512
 """Values of a property whose masks are remembered."""
 _MOST_STEPS: Final = 100
-_STEP: Final = re.compile(r"\.?(?:\[(\d+|\*)\]|([^.\[\]]+))")
+_FIRST_STEP: Final = re.compile(r"(?:\[(\d+|\*)\]|([^.\[\]]+))")
+_STEP: Final = re.compile(r"(?:\.?\[(\d+|\*)\]|\.([^.\[\]]+))")
 _KEPT: Final = frozenset({PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, PROPERTY_KEYS, PROPERTY_TAGS})
 
 
@@ -86,6 +88,8 @@ class Rule:
     """The text of the rule."""
     matched: bool = False
     """Whether the rule matched in the messages so far."""
+    whole: int = 0
+    """Bodies that were masked as a whole, as they are not JSON."""
 
 
 def parse_rules(text: str, key: str | None) -> list[Rule]:
@@ -227,7 +231,18 @@ def _repeated(change: Callable[[str], str]) -> Callable[[str], str]:
 
 def unmatched(rules: Iterable[Rule]) -> list[str]:
     """A sentence for each rule that matched nothing, as its name may be misspelt."""
-    return [f"--mask: {rule.text} matched nothing" for rule in rules if not rule.matched]
+    return [
+        f"--mask: {rule.text} matched nothing{_but_whole(rule.whole)}"
+        for rule in rules
+        if not rule.matched
+    ]
+
+
+def _but_whole(count: int) -> str:
+    if not count:
+        return ""
+    bodies = counted(count, "body that is not JSON was", "bodies that are not JSON were")
+    return f"; {bodies} masked as a whole"
 
 
 def masked_keys(keys: Iterable[str], rule: Rule) -> str:
@@ -258,7 +273,7 @@ def _mask_json(message: "MessageExt", rule: Rule) -> None:
         found = _replace(value, _steps(rule.name), rule.change)
         text = write_json(value) if found else ""
     except ValueError:
-        rule.matched |= bool(message.body)
+        rule.whole += bool(message.body)
         _set_body(message, _text(message.body), rule.change)
         return
     if found:
@@ -272,7 +287,7 @@ def _steps(path: str) -> list[str | int]:
     steps: list[str | int] = []
     at = 0
     while at < len(path):
-        found = _STEP.match(path, at)
+        found = (_STEP if steps else _FIRST_STEP).match(path, at)
         if found is None:
             return []
         number = found[1]

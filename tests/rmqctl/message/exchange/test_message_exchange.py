@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from broker.embedded.broker import EmbeddedBroker
 from broker.new_store import create_store
-from rmqctl.message.exchange.masking import masked, parse_rules
+from rmqctl.message.exchange.masking import masked, parse_rules, unmatched
 from storage.config import SMALL_STORE
 from storage.format.message import RESERVED_PROPERTIES, MessageExt
 from storage.readonly import StoreView
@@ -425,6 +425,39 @@ def test_rules_for_bodies(rules, expected):
 def test_a_body_that_is_no_json_is_masked_as_a_whole():
     assert mask("json.who.email=stars", b"ann@example.org").body == b"***************"
     assert mask("json.who.email=drop", b"\xff\xfe").body == b""
+
+
+@pytest.mark.parametrize(
+    ("others", "says"),
+    [
+        ([], "matched nothing"),
+        ([b"Ann"], "matched nothing; 1 body that is not JSON was masked as a whole"),
+        ([b"Ann", b"\xff", b""], "matched nothing; 2 bodies that are not JSON were masked"),
+    ],
+)
+def test_a_body_that_is_no_json_hides_no_misspelt_path(others, says):
+    rules = parse_rules("json.who.mail=hash, json.who.email=hash", "secret")
+    for body in (JSON_BODY, *others):
+        masked(MessageExt("t", body), rules)
+    (sentence,) = unmatched(rules)
+    assert sentence.startswith(f"--mask: json.who.mail=hash {says}")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [".email", ".", "a..b", "a.", "a[", "a[]", "a]", "a[x]", "a[0]b", "[]x", "a[-1]", ".[0]"],
+)
+def test_a_path_that_is_none_is_refused(path):
+    with pytest.raises(ValueError, match="is not a path"):
+        parse_rules(f"json.{path}=hash", "secret")
+    with pytest.raises(ValueError, match="is not a rule"):
+        parse_rules("json[]x=hash", "secret")
+
+
+def test_each_form_of_a_path_is_taken():
+    assert mask("json.items.[0].n=stars").body == JSON_BODY.replace(b'"a"', b'"*"')
+    assert mask("json.[0].n=stars", b'[{"n":"a"}]').body == b'[{"n":"*"}]'
+    assert mask("json.[0][1]=stars", b'[[1,"a"]]').body == b'[[1,"*"]]'
 
 
 def test_hashes_are_equal_for_equal_texts_and_one_key_only():
