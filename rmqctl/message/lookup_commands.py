@@ -111,8 +111,11 @@ def trace(
     cli = context_of(ctx)
     with view_of(cli) as view, ScanDisplay(cli) as shown:
         from rmqctl.admin import messages
+        from rmqctl.admin.known_topics import check_topic_exists
         from storage.format.message import TRACE_TOPIC
 
+        if trace_topic is not None:
+            check_topic_exists(view, trace_topic)
         topic = trace_topic or TRACE_TOPIC
         rows = messages.trace(view, message_id, topic, left_out=cli.left_out, on_progress=shown)
         if not rows:

@@ -11,7 +11,7 @@ class TraceRow(NamedTuple):
     at_timestamp: Annotated[int, "time, by the client's clock"]
     trace_type: Annotated[str, "Pub, SubBefore, SubAfter or EndTransaction", Rank.KEY]
     group: Annotated[str, "the producer group or consumer group"]
-    success: Annotated[bool, "whether it succeeded", Rank.KEY]
+    success: Annotated[bool | None, "whether it succeeded; null where no record says so", Rank.KEY]
     cost_ms: Annotated[int | None, "duration; null if it was not measured"]
     client_host: Annotated[str, "the client that stored the trace"]
     retry_times: Annotated[int | None, "how often it was sent back; SubBefore only"]

@@ -47,7 +47,7 @@ def _row(view: TraceView) -> TraceRow:
         view.timestamp,
         str(view.trace_type),
         view.group_name,
-        view.success,
+        view.success if after or view.trace_type is TraceType.Pub else None,
         view.cost_ms if after or view.trace_type is TraceType.Pub else None,
         view.client_host,
         view.retry_times if before else None,

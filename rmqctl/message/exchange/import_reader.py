@@ -91,20 +91,26 @@ def raw_portions(path: str) -> Iterator[Portion]:
 
 
 def raw_messages(path: str) -> "Iterator[MessageExt]":
-    """The records of a file; ValueError for anything else, and for damage."""
+    """The records of a file; ValueError for anything else, and for damage: it gives the byte of
+    the file where the record begins."""
+    at = 0
     with opened(path) as file:
         while head := file.read(4):
+            here = f"at byte {at} of the file"
             size = int.from_bytes(head, "big", signed=True)
-            if not MIN_RECORD_SIZE <= size <= _LARGEST_RECORD:
-                raise ValueError("is no record of a commit log")
-            data = head + file.read(size - 4)
+            if len(head) == 4 and not MIN_RECORD_SIZE <= size <= _LARGEST_RECORD:
+                raise ValueError(f"is no record of a commit log, {here}")
+            data = head + file.read(size - 4) if len(head) == 4 else head
+            if len(data) < max(size, 4):
+                raise ValueError(f"is cut off, {here}: it has {len(data)} bytes")
             try:
                 message = decode_record(data)
             except RecordError as error:
-                raise ValueError(f"is no record of a commit log: {error}") from None
+                raise ValueError(f"is no record of a commit log, {here}: {error.reason}") from None
             if crc32(message.stored_body) != message.body_crc:
-                raise ValueError("is damaged: the CRC of its body does not match")
+                raise ValueError(f"is damaged, {here}: the CRC of its body does not match")
             yield message
+            at += size
 
 
 def _outgoing(message: "MessageExt") -> Outgoing:

@@ -96,13 +96,15 @@ def test_a_trace_is_told_line_by_line(store):
         for row in told
     ] == [
         (1000, "Pub", "producers", True, 7),
-        (2000, "SubBefore", "billing", True, None),
+        (2000, "SubBefore", "billing", None, None),
         (2033, "SubAfter", "billing", False, 33),
     ]
     assert told[0]["topic"] == "orders"
     assert told[1]["retry_times"] == 1
     assert told[2]["context_code"] == 1
     assert rows("trace", ID, "--trace-topic", TRACE_TOPIC) == told
+    missing = run("message", "trace", ID, "--trace-topic", "none")
+    assert (missing.code, "topic none does not exist in" in missing.err) == (3, True)
 
 
 @pytest.mark.slow

@@ -303,6 +303,25 @@ def test_a_file_of_another_form_is_refused(tmp_path, form):
     assert "line 1" in result.err
 
 
+@pytest.mark.parametrize("keeps", [True, False])
+@pytest.mark.parametrize("left", [100, 2])
+def test_a_raw_file_that_is_cut_is_told_by_the_byte_where_its_last_record_begins(
+    left, keeps, tmp_path
+):
+    source, target = fill(tmp_path / "a", [(b"body 1", {}, 0), (b"body 2", {}, 0)]), tmp_path / "b"
+    create_store(target, SMALL_STORE)
+    data = run("message", "export", "-S", source, "--as", "raw").raw
+    first = int.from_bytes(data[:4], "big")
+    result = run(
+        *("message", "import", "-", "--as", "raw", "-S", target),
+        *(["--keep-times"] if keeps else []),
+        stdin=data[: first + left],
+    )
+    assert result.code == 8, result.err
+    said = f"line 2: is cut off, at byte {first} of the file: it has {left} bytes"
+    assert said in result.err
+
+
 def test_a_damaged_record_of_a_raw_file_is_not_stored(tmp_path):
     source, target = fill(tmp_path / "a", [(b"body 1", {}, 0), (b"body 2", {}, 0)]), tmp_path / "b"
     fill(target, [])
