@@ -347,7 +347,6 @@ class Sender:
             and max(map(len, bodies)) > self._max_message_size
         ):
             check_body_size(max(bodies, key=len), self._max_message_size)  # raises
-        config = self._topic(topic, options)
         shared, schedule = self._builder.shared_properties(properties)
         shared_keys = shared.pop(PROPERTY_KEYS, None)
         if shared_keys is not None:
@@ -356,6 +355,7 @@ class Sender:
             keys = [shared_keys] * len(bodies)
         if keys is not None:
             check_keys(keys)
+        config = self._topic(topic, options)  # a refused column makes no topic
         targets = self._queues(config, queue_ids, len(bodies))
         stored_topic, stored_queues = topic, targets
         encoded: bytes | list[bytes]

@@ -477,3 +477,10 @@ def test_a_count_of_queues_makes_a_sentence(store):
     assert "has no queue 1: it has one, queue 0" in run("produce", "one", "-Q", 1, stdin=b"a").err
     new = run("produce", "new", "-Q", 9, stdin=b"a")
     assert "has no queue 9: it gets 4, numbered from 0" in new.err
+
+
+def test_a_message_that_is_refused_makes_no_topic(store):
+    line = b'{"body":"x","keys":"a\\u0001"}\n'
+    result = run("produce", "made-by-none", "--input", "jsonl", stdin=line)
+    assert (result.code, "holds U+0001" in result.err) == (2, True)
+    assert "made-by-none" not in run("topic", "list").out
