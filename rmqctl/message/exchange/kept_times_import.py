@@ -169,8 +169,8 @@ class KeptTimesImport:
             raise self._after_some(Refused(sentence))
         if result.status not in (PutMessageStatus.PUT_OK, PutMessageStatus.FLUSH_DISK_TIMEOUT):
             raise self._after_some(CliError(result.reason, exit_codes.NOT_WRITABLE))
-        self._targets.make(topic for topic, _ in queues)
         self.count += len(records)
+        self._targets.make(topic for topic, _ in queues)
         if self._rows is not None:
             self._rows.write(
                 SentRow(
