@@ -9,7 +9,7 @@
 and about what was changed, as far as it applies:
 
     group, topic               what was changed
-    what                       a setting's name, an action ("redrive", "ack") ...
+    what                       a setting's name, an action ("redrive", "ack", "settle") ...
     old, new                   values before and after: a number, a text, or an object of settings;
                                null where there was or is nothing
     moves                      progress: a list of {group, topic, queue_id, old, new, generation}

@@ -204,13 +204,14 @@ class _Run:
     def carry_out(self, change: "Redrive", *, resumes: bool) -> None:
         """Show the plan, and send with consent."""
         from rmqctl.admin.dead_letters import settle_interrupted
+        from rmqctl.admin.journal_entry import change_note
         from rmqctl.cli.change_steps import run_change, will_execute
         from rmqctl.cli.opening import view_of
 
         cli, task, self._change = self._cli, change.task, change
         if not change.plan and will_execute(cli):
             with view_of(cli) as view:
-                settle_interrupted(view, task.group)
+                settle_interrupted(view, task.group, change_note(cli))
         try:
             run_change(cli, change)
         finally:

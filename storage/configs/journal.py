@@ -44,6 +44,11 @@ MOVES: Final = "moves"
 PREVIOUS: Final = "previous"
 UNDO_OF: Final = "undo_of"
 
+ACK: Final = "ack"
+"""``what`` of an entry of a user's marks of dead letters: ``new`` were set, or ``old`` removed."""
+SETTLE: Final = "settle"
+"""``what`` of an entry of marks that are set late, of what a killed redrive had sent."""
+
 _MOVE: Final = members(
     {
         "group": text,
@@ -54,8 +59,13 @@ _MOVE: Final = members(
     },
     {"generation": whole(0)},
 )
-_MARKED: Final = maybe(members({"handled": table(rows(items(whole(0), whole(0))), ids=True)}))
-_ACK: Final = members({"old": _MARKED, "new": _MARKED})
+_RANGES: Final = table(rows(items(whole(0), whole(0))), ids=True)
+_MARKED: Final = maybe(members({"handled": _RANGES}))
+_SETTLED: Final = members({"run": text, "handled": _RANGES})
+_MARKS: Final = {
+    ACK: members({"old": _MARKED, "new": _MARKED}),
+    SETTLE: members({"new": _SETTLED}),
+}
 _ENTRY: Final = members(
     {CHANGE_ID: whole(1, MAX_COUNT), AT_TIMESTAMP: whole(0, MAX_TIME)},
     {
@@ -77,8 +87,8 @@ _ENTRY: Final = members(
 
 def _entry_shape(value: Any, place: str) -> None:
     _ENTRY(value, place)
-    if value.get("what") == "ack":
-        _ACK(value, place)
+    if value.get("what") in _MARKS:
+        _MARKS[value["what"]](value, place)
 
 
 JOURNAL_ENTRY: Final[Shape] = _entry_shape

@@ -40,6 +40,7 @@ from storage.format.shapes import (
 from .checksummed_json import seal, unseal
 
 REDRIVES_FOLDER: Final = "redrives"
+LOCK: Final = "lock"
 SETTLED: Final = {"settled": True}
 """The last line of an attempt that was not interrupted: all that it sent is marked as handled."""
 
@@ -167,11 +168,22 @@ class RedriveRuns:
         """
         try:
             self._fs.make_dirs(self.path)
-            lock = LockFile(self.path / "lock")
+            lock = LockFile(self.path / LOCK)
         except OSError as error:
             raise StoreNotWritableError(self.path, error.strerror or str(error)) from error
         try:
             yield lock.try_lock(0)
+        finally:
+            lock.close()
+
+    def is_any_running(self) -> bool:
+        """Tell whether a process carries out a run of this store now; changes nothing."""
+        try:
+            lock = LockFile(self.path / LOCK, create=False, writable=False)
+        except FileNotFoundError:
+            return False
+        try:
+            return lock.holder(0) is not None
         finally:
             lock.close()
 

@@ -131,8 +131,6 @@ def _go_on(root: Path, *, resumes: bool) -> str:
         which = ["--resume", "last"]
     again = ["dlq", "redrive", "g", *which, "-S", str(root), *_receipts(root), *_DO]
     code = app.main(again)
-    if code == 6 and which == ["--all"]:  # some were sent by the one that was killed
-        code = app.main(again)
     if code:
         return f"exit code {code}"
     with StoreView.open(root, SMALL) as view:

@@ -1,6 +1,6 @@
 """Facts about dead letters."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -13,7 +13,7 @@ from rmqctl.admin.scan_progress import OnProgress, no_progress
 from rmqctl.errors import CliError, NotFound
 from rmqctl.exit_codes import DAMAGED
 from storage.clock import now_ms as clock_ms
-from storage.configs.dlq_acks import NOTHING_HANDLED, AckedOffsets, DlqAcksFile
+from storage.configs.dlq_acks import NOTHING_HANDLED, AckedOffsets, DlqAcksFile, Marks
 from storage.format.cq_unit import PRE_BLANK_SIZE
 from storage.format.errors import BodyError
 from storage.format.message import DLQ_GROUP_TOPIC_PREFIX, PROPERTY_ORIGIN_MESSAGE_ID, dlq_topic
@@ -69,6 +69,11 @@ class DeadLetters:
     def handled_in(self, queue_id: int) -> AckedOffsets:
         """The marks of one queue."""
         return self._handled.get(queue_id, NOTHING_HANDLED)
+
+    def take_for_handled(self, places: Iterable[Place]) -> None:
+        """Count dead letters as handled whose marks are not written yet."""
+        for queue_id, ranges in as_marks(places).items():
+            self._handled[queue_id] = self.handled_in(queue_id).with_marks(ranges)
 
     def is_handled(self, place: Place) -> bool:
         """Whether a dead letter is marked."""
@@ -268,6 +273,14 @@ def _known(choose: Callable[[list[int]], int], times: Sequence[int | None]) -> i
 def place_of(message: "MessageExt") -> Place:
     """The place of a dead letter."""
     return message.queue_id, message.queue_offset
+
+
+def as_marks(places: Iterable[Place]) -> Marks:
+    """Places as ranges by queue."""
+    marks: Marks = {}
+    for queue_id, offset in places:
+        marks.setdefault(queue_id, []).append((offset, offset + 1))
+    return marks
 
 
 def dead_letter_at(view: "StoreView", topic: str, place: Place) -> "MessageExt | None":

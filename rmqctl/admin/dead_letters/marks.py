@@ -5,7 +5,7 @@ still reads every message.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from broker.retry.failures import reason_text
 from rmqctl.admin.changes import Change, JavaCheck, Outcome, Warn, no_warning
@@ -16,18 +16,16 @@ from rmqctl.admin.scan_progress import OnProgress, no_progress
 from rmqctl.errors import CliError, NotFound
 from rmqctl.exit_codes import CHANGED
 from storage.clock import now_ms
-from storage.configs.dlq_acks import DlqAcksFile, Marks, Range
-from storage.configs.journal import CHANGE_ID, UNDO_OF, Journal
+from storage.configs.dlq_acks import DlqAcksFile, Marks
+from storage.configs.journal import ACK, CHANGE_ID, UNDO_OF, Journal
 from storage.readonly import StoreView
 
-from .dead_letters import DeadLetters, Place, place_of
+from .dead_letters import DeadLetters, Place, as_marks, place_of
 from .rows import AckRow
 
 if TYPE_CHECKING:
     from broker.api.broker import Broker
     from storage.format.message import MessageExt
-
-WHAT: Final = "ack"
 
 
 class MarkChange(Change):
@@ -58,7 +56,7 @@ class MarkChange(Change):
                 **({} if undo_of is None else {UNDO_OF: undo_of}),
                 "group": group,
                 "topic": self._topic,
-                "what": WHAT,
+                "what": ACK,
             },
         )
 
@@ -80,13 +78,10 @@ class MarkChange(Change):
             old, new = (None, marks) if self._handled else (marks, None)
             Journal(self._root).append({**note, **self.entry, "old": old, "new": new}, now_ms())
 
-        marks: dict[int, list[Range]] = {}
-        for queue_id, offset in self._places:
-            marks.setdefault(queue_id, []).append((offset, offset + 1))
         with StoreView.open(self._root) as view:
             file = DlqAcksFile(self._root, view)
             change = file.mark if self._handled else file.unmark
-            self._refuse_other(change(self._topic, marks, journal))
+            self._refuse_other(change(self._topic, as_marks(self._places), journal))
         return Outcome([row._replace(applied=True) for row in self.plan])
 
     def _refuse_other(self, changed: Marks) -> None:
@@ -176,7 +171,7 @@ def _acks(entries: Iterable[Mapping[str, Any]], group: str) -> list[Mapping[str,
     acks = {
         entry[CHANGE_ID]: entry
         for entry in entries
-        if entry.get("what") == WHAT and entry.get("group") == group
+        if entry.get("what") == ACK and entry.get("group") == group
     }
     undone = {entry[UNDO_OF] for entry in acks.values() if entry.get(UNDO_OF)}
     return [

@@ -32,12 +32,11 @@ from .redrive_run import (
     new_run_id,
     progress_of,
     sent_before,
-    settle,
     task_from,
-    unsettled,
 )
 from .rewrite import Rewrite
 from .rows import RedriveReceipt, RedriveRow
+from .unsettled import settle, unsettled
 
 if TYPE_CHECKING:
     from broker.api.broker import Broker
@@ -165,9 +164,9 @@ class Redrive(Change):
         Raises StoreInUseError, Refused beside another redrive, CliError (6) if one was handled by
         another command meanwhile, and OSError for the file of receipts; nothing was sent then.
         """
-        return Outcome(self._receipts({**note, **self.entry}))
+        return Outcome(self._receipts(note))
 
-    def _receipts(self, entry: dict[str, Any]) -> Iterator[RedriveReceipt]:
+    def _receipts(self, note: Mapping[str, Any]) -> Iterator[RedriveReceipt]:
         self.check()
         runs = RedriveRuns(self._root)
         open_writer = self._writing.open_writer or writer_of(self._root)
@@ -178,7 +177,7 @@ class Redrive(Change):
         ):
             if not alone:
                 raise Refused("another redrive is running on this store; wait until it has ended")
-            stored = self._begin(writer, runs, entry)
+            stored = self._begin(writer, runs, note)
             self._writing.started()
 
             def on_receipt(receipt: RedriveReceipt) -> None:
@@ -199,14 +198,14 @@ class Redrive(Change):
                 yield from self._run.receipts()
 
     def _begin(
-        self, writer: StoreWriter, runs: RedriveRuns, entry: dict[str, Any]
+        self, writer: StoreWriter, runs: RedriveRuns, note: Mapping[str, Any]
     ) -> dict[Place, Sent]:
         """Settle older runs, check, note; gives what this run stored without a receipt."""
         task, view = self.task, writer.view
         stored: dict[Place, Sent] = {}
         if self._progress is not None:
             stored = read_run(view, task.group, task.run)[1].late
-        settle(view, task.group)
+        settle(view, task.group, note)
         dead_letters = DeadLetters(view, writer, task.group)
         places = {planned.place for planned in self._planned} - self._handled - set(stored)
         news = {place for place in places if dead_letters.is_handled(place)}
@@ -216,7 +215,7 @@ class Redrive(Change):
                 "meantime; nothing was sent",
                 CHANGED,
             )
-        Journal(self._root).append(entry, time_of(writer))
+        Journal(self._root).append({**note, **self.entry}, time_of(writer))
         if self._progress is None:
             runs.begin(task.run, task.entry())
         return stored
@@ -246,6 +245,9 @@ def redrive(
     target that is reserved for the broker. Rows are RedriveRow, then RedriveReceipt.
     """
     dead_letters = DeadLetters(view, broker, group)
+    killed = list(unsettled(view, group))
+    for one in killed:
+        dead_letters.take_for_handled(one.sent)
     messages = list(dead_letters.chosen(chosen, on_progress=on_progress))[: limits.most]
     edited = None
     if edit is not None:
@@ -272,8 +274,11 @@ def redrive(
     )
     planned = planner.plan(messages, on_progress)
     tell_unreadable(left_out, dead_letters.unreadable, dead_letters.bodies)
-    for killed, _ in unsettled(view.root, group):
-        warn(f"run {killed.run} was interrupted; continue it with --resume {killed.run}")
+    if killed and RedriveRuns(view.root).is_any_running():
+        warn("another redrive is running on this store; this one can begin when it has ended")
+    else:
+        for one in killed:
+            warn(f"run {one.run} was interrupted; continue it with --resume {one.run}")
     return Redrive(view, broker, dead_letters, task, planned, limits, writing)
 
 
@@ -292,6 +297,8 @@ def resume(
     """
     dead_letters = DeadLetters(view, broker, group)
     task, progress = read_run(view, group, run)
+    for one in unsettled(view, group, but=task.run):
+        dead_letters.take_for_handled(one.sent)
     planner = Planner(
         broker,
         dead_letters,
@@ -309,11 +316,16 @@ def resume(
     return Redrive(view, broker, dead_letters, task, planned, limits, writing, progress=progress)
 
 
-def settle_interrupted(view: "StoreView", group: str) -> None:
-    """Mark what killed runs sent, unless a redrive is running: for a run with nothing left."""
+def settle_interrupted(
+    view: "StoreView", group: str, note: Mapping[str, Any] | None = None
+) -> None:
+    """Mark what killed runs sent, unless a redrive is running: for a run with nothing left.
+
+    ``note`` is the head of the journal entry.
+    """
     with RedriveRuns(view.root).alone() as alone:
         if alone:
-            settle(view, group)
+            settle(view, group, note or {})
 
 
 def read_run(view: "StoreView", group: str, run: str) -> tuple[Task, Progress]:

@@ -179,26 +179,6 @@ def progress_of(view: "StoreView", task: Task, receipts: Sequence[dict[str, Any]
     return Progress(done, {p: sent for p, sent in stored.items() if p not in done})
 
 
-def unsettled(root: Path, group: str) -> Iterator[tuple[Task, list[dict[str, Any]]]]:
-    """Interrupted runs of a group, and their receipts."""
-    runs = RedriveRuns(root)
-    for name in runs.names():
-        read = None if runs.is_settled(name) else runs.read(name)
-        if read is not None and read[0]["group"] == group:
-            yield task_from(read[0]), read[1]
-
-
-def settle(view: "StoreView", group: str) -> None:
-    """Mark what interrupted runs sent, so that no other run sends it again."""
-    for task, receipts in unsettled(view.root, group):
-        marks: dict[int, list[Range]] = defaultdict(list)
-        for queue_id, offset in progress_of(view, task, receipts).sent:
-            marks[queue_id].append((offset, offset + 1))
-        DlqAcksFile(view.root, view).mark(dlq_topic(group), marks)
-        with RedriveRuns(view.root).receipts(task.run) as written:
-            written.write(SETTLED)
-
-
 class RedriveRun:
     """One attempt of a run, over a store that is open for writing.
 
@@ -301,7 +281,9 @@ class RedriveRun:
 
     def _note(self, planned: Planned, receipt: RedriveReceipt) -> None:
         queue_id, offset = planned.place
-        if receipt.applied:  # first, as it was sent even if writing the receipt fails
+        # First, as it was sent even if writing the receipt fails. What an earlier attempt stored
+        # was marked when that was settled; a user may have removed the mark since.
+        if receipt.applied and planned.place not in self._stored:
             self._to_mark[queue_id].append((offset, offset + 1))
             self._unmarked += 1
         # The user's file first: a resumed run writes a receipt again that the run's file lacks.

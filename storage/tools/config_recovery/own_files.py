@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import fields
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -30,7 +31,7 @@ from storage.configs.checksummed_json import SealError, examine, seal
 from storage.configs.deleted_topics import DELETED_FILE, deleted_entry, read_deleted_topics
 from storage.configs.dlq_acks import Change, DlqAcksFile, handled_entry
 from storage.configs.early_deliveries import EarlyDeliveries
-from storage.configs.journal import JOURNAL_ENTRY, Journal
+from storage.configs.journal import ACK, AT_TIMESTAMP, JOURNAL_ENTRY, SETTLE, Journal
 from storage.configs.offset_samples import SAMPLE, OffsetSamples
 from storage.configs.progress_log import ProgressLog
 from storage.configs.progress_reader import MARK, OFFSETS_FILE, check_mark
@@ -239,24 +240,38 @@ def _handled(view: StoreView, error: CorruptFileError) -> OwnDamage:
 
 
 def _marks(root: Path) -> dict[str, dict[int, list[Change]]]:
-    """Replay the marks: those of redrives first, which never remove a mark."""
+    """Replay the marks by their time; at the same time those of redrives first."""
     file: dict[str, dict[int, list[Change]]] = {}
+    done = [*_redriven(root), *_journalled(root)]
+    for _, topic, queue_id, change in sorted(done, key=itemgetter(0)):
+        file.setdefault(topic, {}).setdefault(queue_id, []).append(change)
+    return file
+
+
+def _redriven(root: Path) -> Iterator[tuple[int, str, int, Change]]:
+    """The marks of redrives: their times in epoch ms, topics, queues and ranges."""
     runs = RedriveRuns(root)
     for name in runs.names():
         task, receipts = runs.read(name) or ({}, [])
         for receipt in receipts:
             if receipt.get("applied"):
-                topic, offset = dlq_topic(task["group"]), receipt["queue_offset"]
-                marks = file.setdefault(topic, {})
-                marks.setdefault(receipt["queue_id"], []).append((True, offset, offset + 1))
+                at, offset = receipt["redriven_timestamp"] or 0, receipt["queue_offset"]
+                change = (True, offset, offset + 1)
+                yield at, dlq_topic(task["group"]), receipt["queue_id"], change
+
+
+def _journalled(root: Path) -> Iterator[tuple[int, str, int, Change]]:
+    """What the journal has of marks, in its order: as ``_redriven``."""
+    at = 0
     for entry in Journal(root).entries():
-        if entry.get("what") != "ack" or entry.get("topic") is None:
+        if entry.get("what") not in (ACK, SETTLE) or entry.get("topic") is None:
             continue
-        for value, handled in ((entry["new"], True), (entry["old"], False)):
+        at = max(at, entry[AT_TIMESTAMP])  # a clock that was set back changes no order
+        for value, handled in ((entry["new"], True), (entry.get("old"), False)):
             for queue_id, ranges in (value or _NO_MARKS)["handled"].items():
-                of_queue = file.setdefault(entry["topic"], {}).setdefault(int(queue_id), [])
-                of_queue += [(handled, low, high) for low, high in ranges]
-    return file
+                for low, high in ranges:
+                    change = (handled, low, high)
+                    yield at, entry["topic"], int(queue_id), change
 
 
 _NO_MARKS: Final[dict[str, dict[str, Any]]] = {"handled": {}}

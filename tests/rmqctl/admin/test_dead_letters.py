@@ -1,6 +1,7 @@
 """Dead letters through the library: found, described, marked, sent again; no command line."""
 
 import json
+import time
 
 import pytest
 
@@ -219,6 +220,108 @@ def test_what_a_killed_run_sent_is_marked(store, of_g, handled, bodies, ask):
     assert handled() == []
     admin.settle_interrupted(ask(store).view, "g")
     assert handled() == [0, 1]
+
+
+@pytest.fixture
+def killed(of_g, bodies):
+    """A run of all five that was killed after two; gives its name."""
+
+    def stop():
+        if len(bodies()) == 2:
+            raise KeyboardInterrupt
+
+    change = of_g(admin.redrive, ALL, writing=admin.Writing(pace=stop))
+    with pytest.raises(KeyboardInterrupt):
+        list(change.apply(NOTE).rows)
+    return change.task.run
+
+
+@pytest.mark.slow
+def test_a_mark_that_a_user_removed_after_a_killed_run_stays_removed(of_g, handled, killed):
+    of_g(admin.remove_marks, MessageSelection(["0"])).apply(NOTE)
+    list(of_g(admin.redrive, MessageSelection(["4"])).apply(NOTE).rows)
+    assert handled() == [1, 4]
+
+
+@pytest.mark.slow
+def test_a_mark_that_was_removed_before_its_message_was_sent_is_set(store, of_g, handled, bodies):
+    of_g(admin.acknowledge, MessageSelection(["0"])).apply(NOTE)
+    of_g(admin.undo_acknowledge).apply(NOTE)
+    time.sleep(0.01)
+
+    def stop():
+        if len(bodies()) == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        list(of_g(admin.redrive, ALL, writing=admin.Writing(pace=stop)).apply(NOTE).rows)
+    DlqAcksFile(store).path.unlink()
+    list(of_g(admin.redrive, MessageSelection(["4"])).apply(NOTE).rows)
+    assert handled() == [0, 4]
+
+
+@pytest.mark.slow
+def test_a_mark_that_a_user_removed_stays_removed_when_the_run_writes_its_receipt(
+    store, of_g, handled, killed, ask
+):
+    path = RedriveRuns(store).path_of(killed)
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:3]))
+    admin.settle_interrupted(ask(store).view, "g", NOTE)
+    of_g(admin.remove_marks, MessageSelection(["1"])).apply(NOTE)
+    receipts = list(of_g(admin.resume, killed).apply(NOTE).rows)
+    assert [row.queue_offset for row in receipts if row.applied] == [1, 2, 3, 4]
+    assert handled() == [0, 2, 3, 4]
+
+
+@pytest.mark.slow
+def test_marks_that_are_set_late_are_noted(store, of_g, handled, killed, ask):
+    DlqAcksFile(store).path.unlink()
+    admin.settle_interrupted(ask(store).view, "g", NOTE)
+    *_, entry = Journal(store).entries()
+    assert {name: entry[name] for name in NOTE} == NOTE
+    assert (entry["group"], entry["what"], entry["old"]) == ("g", "settle", None)
+    assert entry["new"] == {"run": killed, "handled": {"0": [[0, 2]]}}
+    with pytest.raises(NotFound, match="left to undo"):
+        of_g(admin.undo_acknowledge)
+
+
+@pytest.mark.slow
+def test_a_plan_leaves_out_what_a_killed_run_sent_and_did_not_mark(store, of_g, bodies, killed):
+    DlqAcksFile(store).path.unlink()
+    told: list[str] = []
+    change = of_g(admin.redrive, ALL, warn=told.append)
+    assert [row.queue_offset for row in change.plan] == [2, 3, 4]
+    assert told == [f"run {killed} was interrupted; continue it with --resume {killed}"]
+    named = of_g(admin.redrive, MessageSelection(["0"]))
+    assert named.plan[0].note == f"handled before; sent before by {killed}"
+    assert [row.applied for row in change.apply(NOTE).rows] == [True] * 3
+    assert bodies() == [b"body %d" % n for n in range(5)]
+
+
+@pytest.mark.slow
+def test_a_resumed_run_leaves_out_what_another_killed_run_sent(store, of_g, bodies, killed):
+    def stop():
+        if len(bodies()) == 3:
+            raise KeyboardInterrupt
+
+    other = of_g(admin.redrive, MessageSelection(["3", "4"]), writing=admin.Writing(pace=stop))
+    with pytest.raises(KeyboardInterrupt):
+        list(other.apply(NOTE).rows)
+    DlqAcksFile(store).path.unlink()
+    rest = of_g(admin.resume, killed)
+    assert (rest.handled_since, [row.queue_offset for row in rest.plan]) == (1, [2, 4])
+    list(rest.apply(NOTE).rows)
+    assert sorted(bodies()) == [b"body %d" % n for n in range(5)]
+
+
+@pytest.mark.slow
+def test_a_run_that_goes_on_is_not_called_interrupted(store, of_g, killed):
+    told: list[str] = []
+    with RedriveRuns(store).alone():
+        of_g(admin.redrive, ALL, warn=told.append)
+    assert told == [
+        "another redrive is running on this store; this one can begin when it has ended"
+    ]
 
 
 def test_what_was_handled_since_the_plan_is_not_sent(store, of_g, bodies):

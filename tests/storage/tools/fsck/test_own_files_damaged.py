@@ -12,6 +12,7 @@ import pytest
 from storage.configs.checksummed_json import body_of, seal_body
 from storage.configs.deleted_topics import read_deleted_topics
 from storage.configs.dlq_acks import DlqAcksFile
+from storage.configs.journal import Journal
 from storage.configs.progress import ProgressFile
 from storage.configs.progress_table import QueueProgress
 from storage.configs.store_settings import read_store_settings
@@ -196,6 +197,30 @@ def test_marks_come_back_without_those_that_were_taken_back(root):
         facts(root)
     assert run("store", "repair", "--execute", "--yes", "-S", root).code == 0
     assert not any(cursor or beyond for cursor, beyond in facts(root)[3].values())
+
+
+@pytest.mark.slow
+def test_marks_that_were_set_late_for_a_killed_redrive_come_back(root):
+    """The log of the time may have their only other trace: there is no receipt."""
+    assert run("dlq", "ack", "readers", "--undo", "--yes", "-S", root).code == 0
+    new = {"run": "R1", "handled": {"0": [[1, 3]]}}
+    entry = {"group": "readers", "topic": "%DLQ%readers", "what": "settle", "old": None, "new": new}
+    Journal(root).append(entry, 1_700_000_000_000)
+    flipped(root / "rmqctl" / "handled.json")
+    assert run("store", "repair", "--execute", "--yes", "-S", root).code == 0
+    assert DlqAcksFile(root).read("%DLQ%readers")[0].ranges() == [(1, 3)]
+
+
+@pytest.mark.slow
+def test_marks_of_a_redrive_come_back_though_earlier_ones_were_taken_back(root):
+    assert run("dlq", "ack", "readers", "--undo", "--yes", "-S", root).code == 0
+    to = ("--target", "kept", "-S", root)
+    assert run("dlq", "redrive", "readers", "--all", "--yes", *to).code == 0
+    before = facts(root)[3]
+    assert any(cursor or beyond for cursor, beyond in before.values())
+    flipped(root / "rmqctl" / "handled.json")
+    assert run("store", "repair", "--execute", "--yes", "-S", root).code == 0
+    assert facts(root)[3] == before
 
 
 @pytest.mark.slow

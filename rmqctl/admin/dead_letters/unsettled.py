@@ -1,0 +1,101 @@
+"""Runs that were killed: what they sent and did not mark.
+
+The next redrive of the group marks it before it sends anything, and a plan counts it as handled. A
+mark that a user removed after its message was sent stays removed.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from storage.clock import now_ms
+from storage.configs.dlq_acks import DlqAcksFile, Marks
+from storage.configs.journal import ACK, AT_TIMESTAMP, SETTLE, Journal
+from storage.configs.redrive_runs import SETTLED, RedriveRuns
+from storage.format.message import dlq_topic
+
+from .dead_letters import Place, as_marks
+from .redrive_run import Task, progress_of, task_from
+
+if TYPE_CHECKING:
+    from storage.readonly import StoreView
+
+
+class Unsettled(NamedTuple):
+    """A run whose last attempt did not end by itself."""
+
+    run: str
+    sent: set[Place]
+    """Dead letters that it sent, and whose marks no user removed since."""
+
+
+def unsettled(view: "StoreView", group: str, but: str | None = None) -> Iterator[Unsettled]:
+    """The unsettled runs of a group, oldest first, without the run ``but``; one may be running."""
+    runs = RedriveRuns(view.root)
+    for name in runs.names():
+        read = None if name == but or runs.is_settled(name) else runs.read(name)
+        if read is not None and read[0]["group"] == group:
+            times = _sent_times(view, task_from(read[0]), read[1])
+            removed = _removals(view.root, dlq_topic(group)) if times else []
+            sent = {place for place, at in times.items() if not _is_removed(removed, place, at)}
+            yield Unsettled(name, sent)
+
+
+def settle(view: "StoreView", group: str, note: Mapping[str, Any]) -> None:
+    """Mark what unsettled runs sent, so that no other run sends it again.
+
+    ``note`` is the head of the journal entry, which is written where marks change. Hold the lock of
+    all runs meanwhile.
+    """
+    topic = dlq_topic(group)
+    for run, sent in unsettled(view, group):
+        entry = {**note, "group": group, "topic": topic, "what": SETTLE, "old": None}
+        DlqAcksFile(view.root, view).mark(
+            topic, as_marks(sent), partial(_journal, Journal(view.root), entry, run)
+        )
+        with RedriveRuns(view.root).receipts(run) as written:
+            written.write(SETTLED)
+
+
+def _journal(journal: Journal, entry: Mapping[str, Any], run: str, changed: Marks) -> None:
+    journal.append({**entry, "new": {"run": run, "handled": changed}}, now_ms())
+
+
+def _sent_times(view: "StoreView", task: Task, receipts: list[dict[str, Any]]) -> dict[Place, int]:
+    """When a run sent its dead letters, in epoch ms."""
+    progress = progress_of(view, task, receipts)
+    noted = {
+        (receipt["queue_id"], receipt["queue_offset"]): receipt["redriven_timestamp"] or 0
+        for receipt in receipts
+        if receipt.get("applied")
+    }
+    times = {place: noted[place] for place in progress.done}
+    return {**times, **{place: sent.timestamp for place, sent in progress.late.items()}}
+
+
+class _Removal(NamedTuple):
+    at: int
+    queue_id: int
+    low: int
+    high: int
+
+
+def _removals(root: Path, topic: str) -> list[_Removal]:
+    """The marks of a topic that users removed."""
+    return [
+        _Removal(entry[AT_TIMESTAMP], int(queue_id), low, high)
+        for entry in Journal(root).entries()
+        if entry.get("what") == ACK and entry.get("topic") == topic and entry["old"] is not None
+        for queue_id, ranges in entry["old"]["handled"].items()
+        for low, high in ranges
+    ]
+
+
+def _is_removed(removals: list[_Removal], place: Place, sent_at: int) -> bool:
+    """Whether a mark was removed after its message was sent."""
+    queue_id, offset = place
+    return any(
+        one.at >= sent_at and one.queue_id == queue_id and one.low <= offset < one.high
+        for one in removals
+    )
