@@ -21,7 +21,7 @@ from storage.configs.redrive_runs import RedriveRuns
 from storage.files.bounded import read_last
 from storage.format.message import dlq_topic
 
-from .dead_letters import DeadLetters, Place, place_of
+from .dead_letters import DeadLetters, Place
 from .redrive_plan import TO_ORIGIN, Planned, Planner, other_readers
 from .redrive_run import (
     ALREADY,
@@ -244,24 +244,17 @@ def redrive(
     this is for the plan only. NotFound for an unknown group, id or target; UsageProblem for a
     target that is reserved for the broker. Rows are RedriveRow, then RedriveReceipt.
     """
+    log_end = view.log_max_offset()
     dead_letters = DeadLetters(view, broker, group)
     killed = list(unsettled(view, group))
     for one in killed:
         dead_letters.take_for_handled(one.sent)
-    messages = list(dead_letters.chosen(chosen, on_progress=on_progress))[: limits.most]
+    messages = list(dead_letters.chosen(chosen, on_progress=on_progress))
     edited = None
     if edit is not None:
+        messages = messages[: limits.most]
         edited = edit(messages)
         rewrite = Rewrite(edited=edited) if edited is not None else rewrite
-    task = Task(
-        new_run_id(clock_ms() if now_ms is None else now_ms),
-        group,
-        target,
-        limits.max_redrives,
-        view.log_max_offset(),
-        [place_of(message) for message in messages],
-        rewrite,
-    )
     planner = Planner(
         broker,
         dead_letters,
@@ -272,7 +265,16 @@ def redrive(
         to_be_edited=edit is not None and edited is None,
         allow_empty=limits.allow_empty,
     )
-    planned = planner.plan(messages, on_progress)
+    planned = planner.plan(messages, on_progress, most=limits.most)
+    task = Task(
+        new_run_id(clock_ms() if now_ms is None else now_ms),
+        group,
+        target,
+        limits.max_redrives,
+        log_end,
+        [one.place for one in planned],
+        rewrite,
+    )
     tell_unreadable(left_out, dead_letters.unreadable, dead_letters.bodies)
     if killed and RedriveRuns(view.root).is_any_running():
         warn("another redrive is running on this store; this one can begin when it has ended")
@@ -308,10 +310,11 @@ def resume(
         sent_before=sent_before(view.root, group, but=task.run),
         allow_empty=limits.allow_empty,
     )
-    left = [place for place in task.places if place not in progress.sent][: limits.most]
+    done = progress.sent
+    left = [p for p in task.places if p not in done and not dead_letters.is_handled(p)]
     planned = [
         *(_late(dead_letters, place) for place in progress.late),
-        *planner.plan(_readable(dead_letters.at(place) for place in left)),
+        *planner.plan(_readable(map(dead_letters.at, left)), most=limits.most),
     ]
     return Redrive(view, broker, dead_letters, task, planned, limits, writing, progress=progress)
 

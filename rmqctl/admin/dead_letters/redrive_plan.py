@@ -78,13 +78,21 @@ class Planner:
                 raise (NotFound if broker.topic(target) is None else UsageProblem)(why_not)
 
     def plan(
-        self, messages: Sequence["MessageExt"], on_progress: OnProgress = no_progress
+        self,
+        messages: Sequence["MessageExt"],
+        on_progress: OnProgress = no_progress,
+        *,
+        most: int | None = None,
     ) -> list[Planned]:
-        """The plan of each dead letter."""
-        planned = []
+        """The plan of each dead letter, up to the ``most``-th that is sent; None: of all."""
+        planned: list[Planned] = []
+        left = len(messages) if most is None else most
         for number, message in enumerate(messages):
+            if not left:
+                break
             on_progress(number, len(messages))
             planned.append(self._planned(message))
+            left -= planned[-1].target is not None
         on_progress(len(messages), len(messages))
         return planned
 

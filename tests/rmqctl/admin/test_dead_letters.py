@@ -192,6 +192,30 @@ def test_limits_leave_messages_out(of_g, bodies):
 
 
 @pytest.mark.slow
+def test_the_most_that_are_sent_are_those_that_can_be_sent(store, of_g, bodies):
+    for _ in range(2):
+        list(of_g(admin.redrive, MessageSelection(["0", "2"])).apply(NOTE).rows)
+    of_g(admin.remove_marks, MessageSelection(["0", "2"])).apply(NOTE)
+    change = of_g(admin.redrive, ALL, limits=admin.Limits(most=2, max_redrives=2))
+    assert [(row.queue_offset, row.target) for row in change.plan] == [
+        (0, None),
+        (1, "t"),
+        (2, None),
+        (3, "t"),
+    ]
+    assert [place for _, place in change.task.places] == [0, 1, 2, 3]
+    receipts = list(change.apply(NOTE).rows)
+    assert [row.applied for row in receipts] == [False, True, False, True]
+
+
+@pytest.mark.slow
+def test_the_most_of_a_resumed_run_are_those_that_are_left(of_g, bodies, killed):
+    of_g(admin.acknowledge, MessageSelection(["2", "3"])).apply(NOTE)
+    rest = of_g(admin.resume, limits=admin.Limits(most=1))
+    assert (rest.handled_since, [row.queue_offset for row in rest.plan]) == (2, [4])
+
+
+@pytest.mark.slow
 def test_a_run_that_stopped_goes_on(store, of_g, bodies):
     def stop():
         if len(bodies()) == 2:
