@@ -190,6 +190,7 @@ class Redrive(Change):
                     self.task,
                     self._planned,
                     stored,
+                    handled=self._handled,
                     pace=self._writing.pace,
                     stop_after_errors=self._limits.stop_after_errors,
                     written=written,

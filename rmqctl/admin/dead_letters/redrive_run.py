@@ -11,7 +11,7 @@ not in it at all.
 import secrets
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -25,6 +25,7 @@ from storage.format.errors import BodyError
 from storage.format.message import dlq_topic
 
 from .dead_letters import Place, dead_letter_at
+from .marks_meanwhile import MarksMeanwhile
 from .redrive_plan import Planned, SentBefore
 from .rewrite import PipeFailedError, Rewrite, rewriting_from
 from .rows import RedriveReceipt
@@ -183,8 +184,8 @@ class RedriveRun:
     """One attempt of a run, over a store that is open for writing.
 
     ``planned`` are the dead letters that are left to send; ``stored`` are those that earlier
-    attempts stored without a receipt. ``pace`` is called before each send. Consume
-    ``receipts()`` to run it.
+    attempts stored without a receipt. What others mark meanwhile is skipped; ``handled`` was marked
+    before. ``pace`` is called before each send. Consume ``receipts()`` to run it.
     """
 
     def __init__(
@@ -194,6 +195,7 @@ class RedriveRun:
         planned: Sequence[Planned],
         stored: dict[Place, Sent],
         *,
+        handled: Collection[Place],
         pace: Callable[[], object],
         stop_after_errors: int,
         written: "Receipts",
@@ -208,6 +210,7 @@ class RedriveRun:
         self._written = written
         self._on_receipt = on_receipt
         self._topic = dlq_topic(task.group)
+        self._handled = MarksMeanwhile(writer.view, self._topic, handled)
         self._to_mark: dict[int, list[Range]] = defaultdict(list)
         self._unmarked = 0
         self._marked_at = time.monotonic()
@@ -244,6 +247,8 @@ class RedriveRun:
         if planned.target is None:
             return self._of(planned, None, planned.row.note)
         self._pace()
+        if planned.place in self._handled:
+            return self._of(planned, None, "not sent: it was handled by another command meanwhile")
         dead = dead_letter_at(self._writer.view, self._topic, planned.place)
         if dead is None:
             return self._of(planned, None, "not sent: the dead letter can no longer be read")

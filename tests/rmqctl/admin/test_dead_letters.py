@@ -356,6 +356,24 @@ def test_what_was_handled_since_the_plan_is_not_sent(store, of_g, bodies):
     assert (raised.value.exit_code, bodies()) == (CHANGED, [])
 
 
+@pytest.mark.slow
+def test_what_is_handled_while_a_run_goes_on_is_not_sent(of_g, bodies, handled):
+    """Such as in a run that takes hours at its rate. What was handled before is sent if named."""
+    of_g(admin.acknowledge, MessageSelection(["4"])).apply(NOTE)
+
+    def ack():
+        if not bodies():
+            of_g(admin.acknowledge, MessageSelection(["0", "2"])).apply(NOTE)
+
+    chosen = MessageSelection(["1", "2", "3", "4"])
+    change = of_g(admin.redrive, chosen, writing=admin.Writing(pace=ack))
+    receipts = list(change.apply(NOTE).rows)
+    assert [row.applied for row in receipts] == [True, False, True, True]
+    assert receipts[1].note == "not sent: it was handled by another command meanwhile"
+    assert bodies() == [b"body 1", b"body 3", b"body 4"]
+    assert handled() == [0, 1, 2, 3, 4]
+
+
 def test_one_redrive_runs_at_a_time(store, of_g, bodies):
     change = of_g(admin.redrive, ALL)
     with RedriveRuns(store).alone() as alone:
