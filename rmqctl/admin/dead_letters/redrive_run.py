@@ -268,7 +268,7 @@ class RedriveRun:
             result.queue_offset,
             result.store_timestamp,
         )
-        return self._of(planned, sent, None)
+        return self._of(planned, sent, planned.row.note)
 
     def _of(self, planned: Planned, sent: Sent | None, note: str | None) -> RedriveReceipt:
         return RedriveReceipt(

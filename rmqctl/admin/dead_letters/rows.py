@@ -100,7 +100,9 @@ class RedriveReceipt(NamedTuple):
     new_queue_id: Annotated[int | None, "its queue there"]
     new_queue_offset: Annotated[int | None, "its queue offset there"]
     redriven_timestamp: Annotated[int | None, "when it was stored there", Rank.EXTRA]
-    note: Annotated[str | None, "why it was skipped, or that an earlier attempt sent it"]
+    note: Annotated[
+        str | None, "the plan's note, why it was skipped, or that an earlier attempt sent it"
+    ]
     run: Annotated[str, "the run, for --resume", Rank.EXTRA]
     applied: Annotated[bool, "whether it was sent", Rank.KEY]
 

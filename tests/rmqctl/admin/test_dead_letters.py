@@ -174,7 +174,8 @@ def test_what_is_sent_can_be_another_message_to_another_place(of_g, bodies):
     rewrite = admin.Rewrite({"color": "red"}, b"new")
     change = of_g(admin.redrive, MessageSelection(["1"]), target="retry", rewrite=rewrite)
     assert change.plan[0].note == "color is red; new body"
-    list(change.apply(NOTE).rows)
+    (receipt,) = change.apply(NOTE).rows
+    assert receipt.note == "color is red; new body"
     assert (bodies("%RETRY%g"), bodies()) == ([b"new"], [])
     later = of_g(admin.redrive, MessageSelection(["2"]), edit=lambda _: None)
     assert later.plan[0].note == "to be edited"
@@ -370,6 +371,7 @@ def test_what_is_handled_while_a_run_goes_on_is_not_sent(of_g, bodies, handled):
     receipts = list(change.apply(NOTE).rows)
     assert [row.applied for row in receipts] == [True, False, True, True]
     assert receipts[1].note == "not sent: it was handled by another command meanwhile"
+    assert receipts[3].note == "handled before"
     assert bodies() == [b"body 1", b"body 3", b"body 4"]
     assert handled() == [0, 1, 2, 3, 4]
 
