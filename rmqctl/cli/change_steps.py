@@ -7,7 +7,7 @@ from typing import Any, Final, NoReturn
 
 from rmqctl.admin.changes import Change, JavaCheck, Outcome
 from rmqctl.admin.journal_entry import change_note
-from rmqctl.errors import OutputFailed, PartlyDone, Refused
+from rmqctl.errors import CliError, OutputFailed, PartlyDone, Refused
 from rmqctl.output.last_line import LAST_LINE
 from rmqctl.output.view import Format, View
 
@@ -43,7 +43,7 @@ def run_change(
     there. With ``shows_refused`` a call that may not apply the change says it without an error.
 
     The result rows are printed as they come. A row whose field ``applied`` is False makes this
-    PartlyDone (8).
+    PartlyDone (8); where all are, it is CliError (1): nothing was done.
     """
     if not change.has_effect:
         if will_execute(cli):
@@ -102,6 +102,8 @@ def _run(
             f"'rmqctl offset undo {outcome.change_id}' takes it back"
         )
     total, refused = _print_result(cli, result_type, outcome.rows)
+    if refused and refused == total:
+        raise CliError(f"none of {total} done; the rows show why")
     if refused:
         raise PartlyDone(f"{refused} of {total} not done; the rows show which")
     return True

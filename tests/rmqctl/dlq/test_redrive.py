@@ -158,7 +158,7 @@ def test_a_message_that_dies_again_and_again_is_left_alone(dead, store):
             give_back(broker, "g", again)
     newest = max(unhandled())
     guarded = run("dlq", "redrive", "g", newest, *DO, "-o", "json")
-    assert (guarded.code, guarded.json()[0]["applied"]) == (8, False)
+    assert (guarded.code, guarded.json()[0]["applied"]) == (1, False)
     assert "redriven 3 times" in guarded.json()[0]["note"]
     assert newest in unhandled()
     assert run("dlq", "redrive", "g", newest, "--max-redrives", 4, *DO).code == 0
