@@ -248,7 +248,8 @@ def _confirm_name(cli: Cli, question: str, name: str) -> None:
 def _print_result(cli: Cli, row_type: type, rows: Iterable[Any]) -> tuple[int, int]:
     """Print rows as they come; gives how many there were and how many of them were not done.
 
-    Where the output fails the change goes on to its end: PartlyDone (8) says so.
+    Where the output fails the change goes on to its end: PartlyDone (8) says so, unless nothing was
+    done.
     """
     stream = cli.row_stream(row_type)
     total = refused = 0
@@ -264,6 +265,8 @@ def _print_result(cli: Cli, row_type: type, rows: Iterable[Any]) -> tuple[int, i
         for row in rows:
             total += 1
             refused += getattr(row, APPLIED, None) is False
+        if refused == total:
+            raise
         raise PartlyDone(f"{error}; {total - refused} of {total} are done all the same") from error
     except BaseException:
         if total:

@@ -80,7 +80,7 @@ def _make(root: Path) -> str:
 
 
 def _try_in_vain(root: Path) -> str:
-    for perm, expected in ((PERM_READ, 8), (PERM_READ | PERM_WRITE, 0)):
+    for perm, expected in ((PERM_READ, 1), (PERM_READ | PERM_WRITE, 0)):
         with EmbeddedBroker.open(root, store_config=SMALL) as broker:
             topic = broker.topic("t")
             assert topic is not None

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from storage.format.message import Message
 from tests.support.cli import call, run
+from tests.support.dead_letters import bury
 
 LINES = b"".join(b"line %d\n" % number for number in range(5000))
 ROWS = b"".join(b'{"body": "line %d"}\n' % number for number in range(5000))
@@ -50,3 +52,12 @@ def test_a_change_goes_on_to_its_end_where_its_rows_cannot_be_shown(store):
     assert "No space left on device; 3 of 3 are done all the same" in done.err
     assert done.code == 8
     assert run("topic", "queues", "t", "-S", store).code == 3
+
+
+@pytest.mark.slow
+def test_a_change_that_did_nothing_and_cannot_say_it_is_no_part(store):
+    bury(store, "g", [Message("t", b"one")])
+    with Path("/dev/full").open("wb") as full:
+        options = ("--all", "--pipe", "false", "--yes", "-S", store)
+        done = call("dlq", "redrive", "g", *options, stdout=full)
+    assert (done.code, "No space left on device" in done.err) == (1, True)
