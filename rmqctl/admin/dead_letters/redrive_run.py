@@ -248,7 +248,7 @@ class RedriveRun:
             return self._of(planned, None, planned.row.note)
         self._pace()
         if planned.place in self._handled:
-            return self._of(planned, None, "not sent: it was handled by another command meanwhile")
+            return self._of(planned, None, "not sent: another command has handled it since")
         dead = dead_letter_at(self._writer.view, self._topic, planned.place)
         if dead is None:
             return self._of(planned, None, "not sent: the dead letter can no longer be read")

@@ -42,13 +42,14 @@ def unsettled(view: "StoreView", group: str, but: str | None = None) -> Iterator
             yield Unsettled(name, sent)
 
 
-def settle(view: "StoreView", group: str, note: Mapping[str, Any]) -> None:
-    """Mark what unsettled runs sent, so that no other run sends it again.
+def settle(view: "StoreView", group: str, note: Mapping[str, Any]) -> set[Place]:
+    """Mark what unsettled runs sent, so that no other run sends it again; gives what that is.
 
     ``note`` is the head of the journal entry, which is written where marks change. Hold the lock of
     all runs meanwhile.
     """
     topic = dlq_topic(group)
+    settled: set[Place] = set()
     for run, sent in unsettled(view, group):
         entry = {**note, "group": group, "topic": topic, "what": SETTLE, "old": None}
         DlqAcksFile(view.root, view).mark(
@@ -56,6 +57,8 @@ def settle(view: "StoreView", group: str, note: Mapping[str, Any]) -> None:
         )
         with RedriveRuns(view.root).receipts(run) as written:
             written.write(SETTLED)
+        settled |= sent
+    return settled
 
 
 def _journal(journal: Journal, entry: Mapping[str, Any], run: str, changed: Marks) -> None:

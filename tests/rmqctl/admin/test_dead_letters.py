@@ -370,7 +370,7 @@ def test_what_is_handled_while_a_run_goes_on_is_not_sent(of_g, bodies, handled):
     change = of_g(admin.redrive, chosen, writing=admin.Writing(pace=ack))
     receipts = list(change.apply(NOTE).rows)
     assert [row.applied for row in receipts] == [True, False, True, True]
-    assert receipts[1].note == "not sent: it was handled by another command meanwhile"
+    assert receipts[1].note == "not sent: another command has handled it since"
     assert receipts[3].note == "handled before"
     assert bodies() == [b"body 1", b"body 3", b"body 4"]
     assert handled() == [0, 1, 2, 3, 4]
