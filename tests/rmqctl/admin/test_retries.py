@@ -63,7 +63,7 @@ def test_retries_beside_progress_beyond_their_end_are_unknown(of_g, ahead):
     assert shown == [(ahead[2].msg_id, "WAITING")]
     assert said == [UNKNOWN]
     every = [(row.msg_id, row.state) for row in retries.rows(left_out=said.append, consumed=True)]
-    assert every == [*shown, (ahead[0].msg_id, None), (ahead[1].msg_id, None)]
+    assert every == [(ahead[0].msg_id, None), (ahead[1].msg_id, None), *shown]  # by due time
     assert said == [UNKNOWN, UNKNOWN]
     other = MessageFilter(queues=(1,))
     assert list(retries.rows(other, said.append)) == []
@@ -75,7 +75,7 @@ def test_progress_at_the_end_of_retries_is_known(of_g, store, ahead):
         broker.progress.move("g", {("%RETRY%g", 0): 2})
     said: list[str] = []
     states = [row.state for row in of_g(admin.Retries).rows(left_out=said.append, consumed=True)]
-    assert (states, said) == (["WAITING", "CONSUMED", "CONSUMED"], [])
+    assert (states, said) == (["CONSUMED", "CONSUMED", "WAITING"], [])
 
 
 def test_that_ready_retries_are_unknown_is_said_where_no_wait_can_be_ended(of_g, ahead):
