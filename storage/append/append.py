@@ -43,7 +43,6 @@ from storage.format.prepared_table import PreparedTable
 from storage.format.record import BLANK_SIZE, blank_record
 from storage.index.pending_keys import PendingKeys
 from storage.index.writer import IndexWriter
-from storage.parse.times import format_time
 from storage.queue.writer import NO_SLOT, ConsumeQueueTable
 from storage.results import PutMessageResult, PutMessageStatus
 
@@ -406,6 +405,8 @@ class Appender:
         times = records.store_timestamps
         if times is None or records.may_go_back or not len(times) or int(times[0]) >= newest:
             return None
+        from storage.parse.times import format_time
+
         return PutMessageResult(
             PutMessageStatus.MESSAGE_ILLEGAL,
             reason=f"was stored at {format_time(int(times[0]), iso=True)}, and the log has "

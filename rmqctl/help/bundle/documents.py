@@ -86,7 +86,7 @@ _WORDS: Final = frozenset(
 )
 """Members whose texts are words of the program."""
 
-_NEVER: Final = frozenset({"rewriting", "body", "properties", "text", "edited", "pipe"})
+_NEVER: Final = frozenset({"rewriting", "body", "properties", "text", "edited", "pipe", "note"})
 """Members that may hold content of messages: left out of every bundle."""
 
 _FIELDS: Final = frozenset(
