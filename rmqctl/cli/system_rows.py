@@ -35,8 +35,10 @@ def print_rows(
 
 def tell_no_progress(cli: "Cli") -> None:
     """Warn that no group has progress, in the place of the sentence that there are no rows."""
+    from rmqctl.admin.lag.unknown import NO_PROGRESS
+
     cli.view = cli.view._replace(nothing=None)
-    cli.warn("no group that was asked for has any progress: what is unread is unknown")
+    cli.warn(NO_PROGRESS)
 
 
 def tell_hidden(cli: "Cli", hidden: int) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from analytics.lag.unknown import unknown_ages, unknown_parts, unknown_risks
 from rmqctl.admin.offsets.queues import read_queues_without
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from analytics.lag.counts import GroupCounts
     from analytics.lag.lag_snapshot import GroupLag, LagSnapshot
     from storage.configs.topics import TopicConfig
+
+
+NO_PROGRESS: Final = "no group that was asked for has any progress: what is unread is unknown"
 
 
 class Unknown(NamedTuple):

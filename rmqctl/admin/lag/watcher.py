@@ -17,7 +17,7 @@ from storage.configs.offset_samples import OffsetSamples
 
 from .columns import LagColumns
 from .snapshot import ReadersAgain
-from .unknown import unknown_sentences
+from .unknown import NO_PROGRESS, unknown_sentences
 from .watch_rows import WatchedRateRow, WatchedRow
 
 if TYPE_CHECKING:
@@ -67,6 +67,8 @@ class Watcher:
     def _tell_unknown(self, seen: LagSnapshot) -> None:
         """Warn once of unknown values, and again when they change."""
         doubts = [] if seen.doubt is None else [seen.doubt]
+        if not seen.group_lags and not doubts:
+            doubts = [NO_PROGRESS]
         self.unknown = self._columns.unknown(_counted(seen))
         sentences = {*doubts, *self.unknown}
         for sentence in sorted(sentences - self._told):

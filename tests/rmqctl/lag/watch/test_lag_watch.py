@@ -13,6 +13,7 @@ import pytest
 from analytics.lag.selection import Choice
 from broker.api.offsets import OffsetCommit
 from broker.embedded.broker import EmbeddedBroker
+from rmqctl.admin.lag.unknown import NO_PROGRESS
 from rmqctl.admin.lag.watch_rows import WatchedRateRow, WatchedRow
 from rmqctl.admin.lag.watcher import Left, Watcher, left, needed
 from rmqctl.cli.context import Cli
@@ -31,6 +32,22 @@ def end(store):
     run("produce", "t", "--queue", 0, stdin=b"a\nb\nc\n")
     run("consume", "t", "-g", "g", "-e", "-c", 1, "-Q", 0)
     return store
+
+
+def test_without_any_progress_it_is_said_once(store):
+    run("produce", "t", "--queue", 0, stdin=b"a\n")
+    said: list[str] = []
+    with (
+        EmbeddedBroker.open(store) as broker,
+        EmbeddedBroker.open(store, read_only=True) as reader,
+    ):
+        watcher = Watcher(reader.view, reader, Choice(), T, said.append)
+        assert watcher.rows(watcher.look(T), with_rates=False) == []
+        watcher.look(T + 1_000)
+        assert said == [NO_PROGRESS]
+        broker.update_consumer_offsets("g", [OffsetCommit("t", 0, 0)])
+        assert len(watcher.rows(watcher.look(T + 2_000), with_rates=False)) == 1
+    assert said == [NO_PROGRESS]
 
 
 @pytest.mark.feature(50, 51, 54, 60)
