@@ -297,10 +297,13 @@ def resume(
 ) -> Redrive:
     """Continue a run with what is left. NotFound for an unknown run.
 
-    Target, rewrite and most redrives are those of the run.
+    Target, rewrite and most redrives are those of the run. Empty bodies are sent, too, if the run
+    or ``limits`` allow it.
     """
     dead_letters = DeadLetters(view, broker, group)
     task, progress = read_run(view, group, run)
+    allow_empty = limits.allow_empty or task.rewriting.allow_empty
+    task = task._replace(rewriting=task.rewriting._replace(allow_empty=allow_empty))
     for one in unsettled(view, group, but=task.run):
         dead_letters.take_for_handled(one.sent)
     planner = Planner(
@@ -310,7 +313,7 @@ def resume(
         task.rewriting,
         task.max_redrives,
         sent_before=sent_before(view.root, group, but=task.run),
-        allow_empty=limits.allow_empty,
+        allow_empty=allow_empty,
     )
     done = progress.sent
     left = [p for p in task.places if p not in done and not dead_letters.is_handled(p)]

@@ -34,7 +34,8 @@ class Rewrite(NamedTuple):
     edited: Content | None = None
     """The message as edited by the user."""
     allow_empty: bool = False
-    """Whether the output of ``pipe`` may be empty; other new bodies are checked as they come."""
+    """Whether an empty body is sent, such as an output of ``pipe``; other new bodies are checked as
+    they come."""
 
     @property
     def replaces_body(self) -> bool:

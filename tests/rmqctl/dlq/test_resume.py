@@ -3,6 +3,7 @@
 import json
 import random
 import signal
+import time
 from collections import Counter
 from contextlib import contextmanager
 
@@ -245,6 +246,29 @@ def test_a_run_stops_after_errors_and_goes_on_with_what_is_left(dead, tmp_path):
     assert unhandled() == COUNT - 50
     assert run("dlq", "redrive", "g", "--resume", "last", *DO).code == 0
     assert (unhandled(), set(copies().values()), len(copies())) == (0, {1}, COUNT)
+
+
+@pytest.mark.slow
+def test_a_resumed_run_sends_empty_bodies_with_an_option_of_its_own(dead):
+    assert run("dlq", "redrive", "g", "0", "--pipe", "true", *DO).code == 1
+    assert run("dlq", "redrive", "g", "--resume", "last", *DO).code == 1
+    done = run("dlq", "redrive", "g", "--resume", "last", "--allow-empty", *DO)
+    assert (done.code, len(copies())) == (0, 1), done.err
+
+
+@pytest.mark.slow
+def test_a_resumed_run_sends_empty_bodies_as_it_did_before(store, tmp_path):
+    run("topic", "create", "t", "--queues", 1)
+    run("produce", "t", "--allow-empty", "-q", stdin=b"a\n\n\n")
+    run("consume", "t", "-g", "g", "-e", "--max-reconsume-times", 0, "--exec", "false")
+    file = tmp_path / "receipts.jsonl"
+    more = ("--allow-empty", "--rate", "1/s", "--receipts", file)
+    with start("dlq", "redrive", "g", "--all", *more, *DO) as process:
+        while process.poll() is None and not (file.exists() and file.read_bytes()):
+            time.sleep(0.01)
+        process.kill()
+    assert run("dlq", "redrive", "g", "--resume", "last", *DO).code == 0
+    assert len(copies()) == 3
 
 
 @pytest.mark.slow
