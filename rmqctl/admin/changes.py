@@ -39,7 +39,10 @@ class Change(ABC):
         has_effect: False if every part is to stay as it is. ``apply`` writes nothing then.
         entry: fields of the journal entry that belong to this kind of change. User, host and reason
             are given to ``apply``.
+        has_part_rows: after ``apply``, whether a row that was not done was done in part.
     """
+
+    has_part_rows = False
 
     def __init__(
         self,

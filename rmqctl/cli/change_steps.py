@@ -43,7 +43,7 @@ def run_change(
     there. With ``shows_refused`` a call that may not apply the change says it without an error.
 
     The result rows are printed as they come. A row whose field ``applied`` is False makes this
-    PartlyDone (8); where all are, it is CliError (1): nothing was done.
+    PartlyDone (8); where all are, and none was done in part, it is CliError (1).
     """
     if not change.has_effect:
         if will_execute(cli):
@@ -101,8 +101,8 @@ def _run(
             f"this is change {outcome.change_id}; "
             f"'rmqctl offset undo {outcome.change_id}' takes it back"
         )
-    total, refused = _print_result(cli, result_type, outcome.rows)
-    if refused and refused == total:
+    total, refused = _print_result(cli, change, outcome.rows)
+    if refused and refused == total and not change.has_part_rows:
         raise CliError(f"none of {total} done; the rows show why")
     if refused:
         raise PartlyDone(f"{refused} of {total} not done; the rows show which")
@@ -245,13 +245,13 @@ def _confirm_name(cli: Cli, question: str, name: str) -> None:
         raise Refused(f"{given!r} is not {name!r}; nothing was changed")
 
 
-def _print_result(cli: Cli, row_type: type, rows: Iterable[Any]) -> tuple[int, int]:
+def _print_result(cli: Cli, change: Change, rows: Iterable[Any]) -> tuple[int, int]:
     """Print rows as they come; gives how many there were and how many of them were not done.
 
     Where the output fails the change goes on to its end: PartlyDone (8) says so, unless nothing was
     done.
     """
-    stream = cli.row_stream(row_type)
+    stream = cli.row_stream(change.result_type)
     total = refused = 0
     rows = iter(rows)
     try:
@@ -265,7 +265,7 @@ def _print_result(cli: Cli, row_type: type, rows: Iterable[Any]) -> tuple[int, i
         for row in rows:
             total += 1
             refused += getattr(row, APPLIED, None) is False
-        if refused == total:
+        if refused == total and not change.has_part_rows:
             raise
         raise PartlyDone(f"{error}; {total - refused} of {total} are done all the same") from error
     except BaseException:

@@ -51,6 +51,7 @@ class Compaction(Change):
             for row, one in zip(self.plan, self._joins, strict=True):
                 done = join(one, self._warn, old)
                 whole = done.files == row.files
+                self.has_part_rows |= 0 < done.files < row.files
                 yield CompactedRow(
                     **row._asdict(), joined_bytes=done.size, rows=done.rows, applied=whole
                 )

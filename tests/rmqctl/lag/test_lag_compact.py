@@ -67,6 +67,17 @@ def test_a_file_that_cannot_be_read_stays_and_the_row_says_so(history: Path) -> 
 
 
 @pytest.mark.slow
+def test_where_each_row_was_done_in_part_a_part_was_done(history: Path) -> None:
+    damaged = list(history.rglob(f"part-{OLD}@a.parquet"))
+    for path in damaged:
+        path.write_bytes(b"PAR1")
+    done = run(*COMPACT, history, "-y", "-o", "csv", "--columns", "applied,rows")
+    assert {line.split(",")[0] for line in done.lines[1:]} == {"false"}
+    assert done.code == 8, done.err
+    assert all(path.exists() for path in damaged)
+
+
+@pytest.mark.slow
 def test_a_folder_with_files_of_version_1_is_warned_of(tmp_path: Path) -> None:
     history = extract_history(tmp_path)
     root = tmp_path / "a" / "store"
