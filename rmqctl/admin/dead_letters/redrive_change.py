@@ -18,6 +18,7 @@ from rmqctl.output.values import escape_controls
 from storage.clock import now_ms as clock_ms
 from storage.configs.journal import Journal
 from storage.configs.redrive_runs import RedriveRuns
+from storage.counted import counted
 from storage.files.bounded import read_last
 from storage.format.message import dlq_topic
 
@@ -117,15 +118,12 @@ class Redrive(Change):
         self._run: RedriveRun | None = None
         targets = sorted({one.target for one in self._planned if one.target is not None})
         self.other_readers = other_readers(broker, task.group, targets)
-        count = sum(one.target is not None for one in self._planned)
-        where = escape_controls(", ".join(targets)) or "nowhere"
-        what = "dead letter" if count == 1 else "dead letters"
         super().__init__(
             RedriveRow,
             [one.row for one in self._planned],
             result_type=RedriveReceipt,
             summary=self._sentences(),
-            question=f"Send {count} {what} of {task.group} to {where}?",
+            question=self._question(targets),
             entry={
                 "group": task.group,
                 "topic": dlq_topic(task.group),
@@ -138,6 +136,13 @@ class Redrive(Change):
                 },
             },
         )
+
+    def _question(self, targets: Sequence[str]) -> str:
+        count = sum(one.target is not None for one in self._planned)
+        what = f"{counted(count, 'dead letter')} of {self.task.group}"
+        if targets:
+            return f"Send {what} to {escape_controls(', '.join(targets))}?"
+        return f"Send {what}, and write the receipts of {len(self._planned)}?"
 
     def _sentences(self) -> Iterator[str]:
         if self.other_readers:

@@ -170,6 +170,12 @@ def test_dead_letters_are_sent_again_with_receipts(store, dead, of_g, handled, b
     assert entry["new"] == {"run": change.task.run, "target": "origin", "messages": 2}
 
 
+def test_where_none_is_sent_the_question_names_the_receipts(of_g):
+    change = of_g(admin.redrive, MessageSelection(["1"]), limits=admin.Limits(max_redrives=0))
+    assert change.plan[0].target is None
+    assert change.question == "Send 0 dead letters of g, and write the receipts of 1?"
+
+
 def test_what_is_sent_can_be_another_message_to_another_place(of_g, bodies):
     rewrite = admin.Rewrite({"color": "red"}, b"new")
     change = of_g(admin.redrive, MessageSelection(["1"]), target="retry", rewrite=rewrite)
