@@ -20,6 +20,7 @@ from broker.errors import (
     error_of,
 )
 from broker.tables.shared_table import READ_ONLY
+from broker.tables.topics import NewTopic
 from broker.validation import WRONG_TYPES, check_body_size, check_types
 from storage.append.lmq import SEPARATOR as LMQ_SEPARATOR, LmqPut
 from storage.append.send_template import SendTemplate
@@ -129,7 +130,7 @@ class Sender:
                 sent = self._put_sent(message, queue_id, way)
                 if sent is not None:
                     return sent
-        config = self._topic(topic, options)
+        config = asked = self._topic(topic, options)
         queue_id = self._queue(config, queue_id)
         target, target_queue = topic, queue_id
         if topic.startswith(RETRY_GROUP_TOPIC_PREFIX) and self._is_dead(topic, options):
@@ -142,6 +143,10 @@ class Sender:
             self._remember(config, options, origin)
         try:
             inner, msg_id = self._builder.build(message, target, target_queue, unique_id, origin)
+            if isinstance(asked, NewTopic):
+                check_types((message,))
+                prepared((inner,))  # raises what the store would
+                self._make(asked, queue_id, options)
             result = self._store_one(message, inner)
         except WRONG_TYPES:
             check_types((message,))
@@ -175,6 +180,7 @@ class Sender:
         except WRONG_TYPES:
             check_types(messages)
             raise
+        self._make(config, queue_id, options)
         return self._sent(self._store_batch(records, whole=True), topic, queue_id, msg_ids)
 
     def _remember(self, topic: TopicConfig, options: SendOptions, origin: Origin) -> None:
@@ -233,12 +239,25 @@ class Sender:
         return prepared(inners), ",".join(msg_ids)
 
     def _topic(self, topic: str, options: SendOptions) -> TopicConfig:
-        """Find or create the topic; raises what ``TopicManager.for_sending`` raises."""
+        """Find the topic, see ``_make``; raises what ``TopicManager.to_send_to`` raises."""
         if self._put is None:
             raise NoPermissionError(READ_ONLY)
-        return self._topics.for_sending(
+        return self._topics.to_send_to(
             topic, options.default_topic, options.default_topic_queue_nums
         )
+
+    def _make(
+        self, topic: TopicConfig, queue_ids: int | Sequence[int], options: SendOptions
+    ) -> None:
+        """Create a new topic right before its first message is stored: a refused one makes none.
+
+        The queues are checked again, as another process may have been faster.
+        """
+        if isinstance(topic, NewTopic):
+            made = self._topics.for_sending(
+                topic.topic_name, options.default_topic, options.default_topic_queue_nums
+            )
+            self._queues(made, queue_ids, 0)
 
     def _is_dead(self, topic: str, options: SendOptions) -> bool:
         """Return whether a retry has had its last attempt (SendMessageProcessor.handleRetryAndDLQ).
@@ -355,7 +374,7 @@ class Sender:
             keys = [shared_keys] * len(bodies)
         if keys is not None:
             check_keys(keys)
-        config = self._topic(topic, options)  # a refused column makes no topic
+        config = self._topic(topic, options)
         targets = self._queues(config, queue_ids, len(bodies))
         stored_topic, stored_queues = topic, targets
         encoded: bytes | list[bytes]
@@ -380,6 +399,7 @@ class Sender:
         records = prepared_column(column, self._origin(options, config))
         if schedule.level:
             self._builder.check_later_size(records.largest(), stored_topic, topic)
+        self._make(config, targets, options)
         result = self._store_batch(records)
         status = put_outcome(result)
         return ColumnSendResult(
@@ -418,7 +438,13 @@ class Sender:
             queue_ids = [queue_ids] * len(rows.bodies)
         unique_ids = self._unique_ids.take(len(rows.bodies), self._now())
         given = rows, queue_ids, unique_ids, origins[0], self._builder.added
-        result = self._store_batch(table_of(*given) or prepared(row_inners(*given)))
+        records = table_of(*given) or prepared(row_inners(*given))
+        for name, config in configs.items():
+            if isinstance(config, NewTopic):
+                of_name = topics if len(names) > 1 else itertools.repeat(name)
+                own = [queue for of, queue in zip(of_name, queue_ids, strict=False) if of == name]
+                self._make(config, own, options)
+        result = self._store_batch(records)
         return ColumnSendResult(
             put_outcome(result),
             topics,

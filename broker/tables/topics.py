@@ -46,6 +46,12 @@ if TYPE_CHECKING:
 _MAX_PERM: Final = 15
 
 
+class NewTopic(TopicConfig):
+    """Settings that a topic does not have yet: it is to be created with them by a send."""
+
+    __slots__ = ()
+
+
 class TopicManager:
     """The topics of one store, shared with every process that uses it.
 
@@ -116,14 +122,26 @@ class TopicManager:
     def for_sending(self, topic: str, default_topic: str, default_queue_nums: int) -> TopicConfig:
         """Find the topic of a send, creating it where that is allowed (msgCheck).
 
-        Raises InvalidNameError, NoPermissionError and TopicNotExistError. On a store that is open
-        for reading only, an unknown topic has the settings it would be created with.
+        Raises what ``to_send_to`` raises. On a store that is open for reading only, an unknown
+        topic has the settings it would be created with.
+        """
+        found = self.to_send_to(topic, default_topic, default_queue_nums)
+        if not isinstance(found, NewTopic) or not self._table.writable:
+            return found
+        self._table.create(topic, TopicConfig(*found))
+        return self.to_send_to(topic, default_topic, default_queue_nums)
+
+    def to_send_to(self, topic: str, default_topic: str, default_queue_nums: int) -> TopicConfig:
+        """Find the topic of a send; one that a send may create is a ``NewTopic``, and is not
+        created yet.
+
+        Raises InvalidNameError, NoPermissionError and TopicNotExistError.
         """
         found = self._table.recent(topic)
         if found is None or topic in NOT_ALLOWED_SEND_TOPICS:
             check_send_topic(topic)
         if found is None:
-            found = self._create_in_send(topic, default_topic, default_queue_nums)
+            found = self._new_in_send(topic, default_topic, default_queue_nums)
         if not found.perm & PERM_WRITE:
             raise NoPermissionError(
                 f"topic {topic} may not be written: its perm is {found.perm}, write is {PERM_WRITE}"
@@ -263,16 +281,14 @@ class TopicManager:
                     "this store does not tell apart; choose another name"
                 )
 
-    def _create_in_send(
-        self, topic: str, default_topic: str, default_queue_nums: int
-    ) -> TopicConfig:
+    def _new_in_send(self, topic: str, default_topic: str, default_queue_nums: int) -> NewTopic:
         """Apply createTopicInSendMessageMethod, and its exception for retry topics."""
         created = self._like_default(topic, default_topic, default_queue_nums)
         if created is None and topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
             created = TopicConfig(topic, 1, 1)
         if created is None:
             raise TopicNotExistError(f"topic {topic} does not exist; create it before sending")
-        return self._table.create(topic, created) if self._table.writable else created
+        return NewTopic(*created)
 
     def _like_default(
         self, topic: str, default_topic: str, default_queue_nums: int
