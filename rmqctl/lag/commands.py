@@ -105,9 +105,9 @@ def show(
 
         choice = Choice(chosen, topic, include_retry, include_system=everything)
         seen = lag.look(broker.view, broker, moment, choice, now=as_of is None)
-        told = seen if as_of is None else _with_progress(seen)
-        if told.group_lags or not seen.group_lags:
-            tell_unknown(cli, told, broker.topics())
+        known = seen if as_of is None else _with_progress(seen)
+        if known.group_lags or not seen.group_lags:
+            tell_unknown(cli, known, broker.topics())
         if compare is not None:
             from rmqctl.admin.lag.comparison_rows import LagComparisonRow
 

@@ -273,11 +273,11 @@ def _is_not_read(queue: Mapping[str, Any], settings: "Mapping[str, TopicConfig]"
 def _advice(found: GroupWhy, settings: "Mapping[str, TopicConfig]") -> Iterator[str]:
     group = quote(found.group)
     behind = [queue for queue in found.queues if queue["lag"]]
-    unread = [queue for queue in behind if _is_not_read(queue, settings)]
-    for topic in dict.fromkeys(queue["topic"] for queue in unread):
-        count = 1 + max(queue["queue_id"] for queue in unread if queue["topic"] == topic)
+    not_read = [queue for queue in behind if _is_not_read(queue, settings)]
+    for topic in dict.fromkeys(queue["topic"] for queue in not_read):
+        count = 1 + max(queue["queue_id"] for queue in not_read if queue["topic"] == topic)
         yield f"rmqctl topic alter {quote(topic)} --read-queues {count}"
-    behind = [queue for queue in behind if queue not in unread]
+    behind = [queue for queue in behind if queue not in not_read]
     topics = dict.fromkeys(queue["topic"] for queue in behind)
     topics.pop(retry_topic(found.group), None)
     if behind and found.members == []:
