@@ -98,6 +98,10 @@ _QUIET: Final = 0.2
 _OPENERS_HURRY: Final = 0.1
 _OPENER_PAUSE: Final = 20e-3
 """Seconds between two attempts of a process that opens the store and has waited for a while."""
+_SLEEP_SHARE: Final = 0.1
+_LONGEST_SLEEP: Final = 0.5
+"""Seconds between two attempts of a process that stands in the line: this share of the time that it
+has waited. Hundreds that try each 2 ms would have no time left for the one that holds the lock."""
 _CHECKS_A_LIMIT: Final = 4
 """How often a waiter checks, within its time limit, whether the holders make progress."""
 _MOST_LIMITS: Final = 30
@@ -366,7 +370,12 @@ class WriteLock:
             # A process that opens a store may come a little later. A hundred of them that try each
             # 2 ms would take the processor from the one that holds the write lock.
             opens = self._words is None and now - start > _OPENERS_HURRY
+            if line is None and opens:  # the store may be new, and have its shared state only now
+                line = line_of_unmapped(self._root)
+                sleeps = line is not None and line.sleeps
             longest = _OPENER_PAUSE * (0.5 + now % 1) if opens else LONGEST_PAUSE
+            if sleeps:  # it is woken in its turn, unless a process that should do so has died
+                longest = max(longest, min(_LONGEST_SLEEP, (now - start) * _SLEEP_SHARE))
             once = once or now - start > (_LONG_WAIT if sleeps else _TURN)
             if sleeps:
                 pause = min(longest if once else _IN_LINE, max(0.0, deadline - now))

@@ -43,12 +43,12 @@ class WriteLockProgress:
         """Whether anything changed since the last call; False at the first one.
 
         Takes some 10 ms where the words of the shared state are unchanged: the locks of all
-        processes are read then.
+        processes are read then. So the first call looks at the words only, if there are any.
         """
         before, self._words = self._words, self._read_words()
-        if before is not None and self._words is not None and self._words != before:
+        if self._words is not None and self._words != before:
             self._holder = None
-            return True
+            return before is not None
         pid = pid_with_lock(self._lock_path, self._byte)
         busy = processor_time(pid) if self._words is None and pid != os.getpid() else None
         before_this, self._holder = self._holder, (pid, busy)

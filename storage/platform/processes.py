@@ -55,21 +55,33 @@ def _has_lock(pid: int, wanted: os.stat_result) -> bool:
 def _pid_with_lock(path: Path, byte: int) -> int | None:
     try:
         wanted = path.stat()
-        pids = [entry.name for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+        pids = [name for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 - names only
     except OSError:
         return None
-    mark = f":{wanted.st_ino} "
     for pid in pids:
         with suppress(OSError):  # gone meanwhile, or another user's
-            for info in Path(f"/proc/{pid}/fdinfo").iterdir():
-                text = info.read_text()
-                if (
-                    mark in text
-                    and any(_covers(line, byte) for line in text.splitlines())
-                    and os.path.samestat(Path(f"/proc/{pid}/fd/{info.name}").stat(), wanted)
-                ):
-                    return int(pid)
+            if any(_has_byte(pid, fd, wanted, byte) for fd in _descriptors(pid, path.name)):
+                return int(pid)
     return None
+
+
+def _descriptors(pid: str, name: str) -> list[str]:
+    """The descriptors of files of this name. A link is read in a tenth of the time that it takes to
+    read what the system says about a descriptor, and a hundred waiters may ask at once."""
+    folder = f"/proc/{pid}/fd"
+    found = []
+    for fd in os.listdir(folder):  # noqa: PTH208
+        with suppress(OSError):  # closed meanwhile
+            if os.readlink(f"{folder}/{fd}").endswith(f"/{name}"):  # noqa: PTH115
+                found.append(fd)
+    return found
+
+
+def _has_byte(pid: str, fd: str, wanted: os.stat_result, byte: int) -> bool:
+    info = Path(f"/proc/{pid}/fdinfo/{fd}").read_text()
+    return any(_covers(line, byte) for line in info.splitlines()) and os.path.samestat(
+        Path(f"/proc/{pid}/fd/{fd}").stat(), wanted
+    )
 
 
 def _covers(line: str, byte: int) -> bool:
