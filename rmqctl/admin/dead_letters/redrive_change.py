@@ -283,11 +283,13 @@ def redrive(
         rewrite,
     )
     tell_unreadable(left_out, dead_letters.unreadable, dead_letters.bodies)
-    if killed and RedriveRuns(view.root).is_any_running():
+    runs = RedriveRuns(view.root)
+    if killed and runs.is_any_running():
         warn("another redrive is running on this store; this one can begin when it has ended")
     else:
         for one in killed:
-            warn(f"run {one.run} was interrupted; continue it with --resume {one.run}")
+            if not runs.is_settled(one.run):  # else it has ended meanwhile
+                warn(f"run {one.run} was interrupted; continue it with --resume {one.run}")
     return Redrive(view, broker, dead_letters, task, planned, limits, writing)
 
 

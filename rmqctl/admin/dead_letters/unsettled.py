@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from storage.clock import now_ms
 from storage.configs.dlq_acks import DlqAcksFile, Marks
-from storage.configs.journal import ACK, AT_TIMESTAMP, SETTLE, Journal
+from storage.configs.journal import SETTLE, Journal
+from storage.configs.journal_marks import JournalledMark, journalled_marks
 from storage.configs.redrive_runs import SETTLED, RedriveRuns
 from storage.format.message import dlq_topic
 
@@ -77,28 +78,17 @@ def _sent_times(view: "StoreView", task: Task, receipts: list[dict[str, Any]]) -
     return {**times, **{place: sent.timestamp for place, sent in progress.late.items()}}
 
 
-class _Removal(NamedTuple):
-    at: int
-    queue_id: int
-    low: int
-    high: int
-
-
-def _removals(root: Path, topic: str) -> list[_Removal]:
+def _removals(root: Path, topic: str) -> list[JournalledMark]:
     """The marks of a topic that users removed."""
-    return [
-        _Removal(entry[AT_TIMESTAMP], int(queue_id), low, high)
-        for entry in Journal(root).entries()
-        if entry.get("what") == ACK and entry.get("topic") == topic and entry["old"] is not None
-        for queue_id, ranges in entry["old"]["handled"].items()
-        for low, high in ranges
-    ]
+    marks = journalled_marks(Journal(root))
+    return [mark for mark in marks if mark.topic == topic and not mark.change[0]]
 
 
-def _is_removed(removals: list[_Removal], place: Place, sent_at: int) -> bool:
+def _is_removed(removals: list[JournalledMark], place: Place, sent_at: int) -> bool:
     """Whether a mark was removed after its message was sent."""
     queue_id, offset = place
     return any(
-        one.at >= sent_at and one.queue_id == queue_id and one.low <= offset < one.high
-        for one in removals
+        mark.at >= sent_at and mark.queue_id == queue_id and low <= offset < high
+        for mark in removals
+        for _, low, high in (mark.change,)
     )

@@ -31,7 +31,8 @@ from storage.configs.checksummed_json import SealError, examine, seal
 from storage.configs.deleted_topics import DELETED_FILE, deleted_entry, read_deleted_topics
 from storage.configs.dlq_acks import Change, DlqAcksFile, handled_entry
 from storage.configs.early_deliveries import EarlyDeliveries
-from storage.configs.journal import ACK, AT_TIMESTAMP, JOURNAL_ENTRY, SETTLE, Journal
+from storage.configs.journal import JOURNAL_ENTRY, Journal
+from storage.configs.journal_marks import JournalledMark, journalled_marks
 from storage.configs.offset_samples import SAMPLE, OffsetSamples
 from storage.configs.progress_log import ProgressLog
 from storage.configs.progress_reader import MARK, OFFSETS_FILE, check_mark
@@ -242,14 +243,14 @@ def _handled(view: StoreView, error: CorruptFileError) -> OwnDamage:
 def _marks(root: Path) -> dict[str, dict[int, list[Change]]]:
     """Replay the marks by their time; at the same time those of redrives first."""
     file: dict[str, dict[int, list[Change]]] = {}
-    done = [*_redriven(root), *_journalled(root)]
+    done = [*_redriven(root), *journalled_marks(Journal(root))]
     for _, topic, queue_id, change in sorted(done, key=itemgetter(0)):
         file.setdefault(topic, {}).setdefault(queue_id, []).append(change)
     return file
 
 
-def _redriven(root: Path) -> Iterator[tuple[int, str, int, Change]]:
-    """The marks of redrives: their times in epoch ms, topics, queues and ranges."""
+def _redriven(root: Path) -> Iterator[JournalledMark]:
+    """The marks of redrives."""
     runs = RedriveRuns(root)
     for name in runs.names():
         task, receipts = runs.read(name) or ({}, [])
@@ -257,24 +258,8 @@ def _redriven(root: Path) -> Iterator[tuple[int, str, int, Change]]:
             if receipt.get("applied"):
                 at, offset = receipt["redriven_timestamp"] or 0, receipt["queue_offset"]
                 change = (True, offset, offset + 1)
-                yield at, dlq_topic(task["group"]), receipt["queue_id"], change
-
-
-def _journalled(root: Path) -> Iterator[tuple[int, str, int, Change]]:
-    """What the journal has of marks, in its order: as ``_redriven``."""
-    at = 0
-    for entry in Journal(root).entries():
-        if entry.get("what") not in (ACK, SETTLE) or entry.get("topic") is None:
-            continue
-        at = max(at, entry[AT_TIMESTAMP])  # a clock that was set back changes no order
-        for value, handled in ((entry["new"], True), (entry.get("old"), False)):
-            for queue_id, ranges in (value or _NO_MARKS)["handled"].items():
-                for low, high in ranges:
-                    change = (handled, low, high)
-                    yield at, entry["topic"], int(queue_id), change
-
-
-_NO_MARKS: Final[dict[str, dict[str, Any]]] = {"handled": {}}
+                topic = dlq_topic(task["group"])
+                yield JournalledMark(at, topic, receipt["queue_id"], change)
 
 
 def _ended(view: StoreView, error: CorruptFileError) -> OwnDamage:

@@ -11,8 +11,9 @@ from rmqctl.admin.message_filter import MessageFilter, MessageSelection
 from rmqctl.errors import CliError, NotFound, Refused, UsageProblem
 from rmqctl.exit_codes import CHANGED
 from storage.clock import now_ms
+from storage.configs.checksummed_json import seal, unseal
 from storage.configs.dlq_acks import DlqAcksFile
-from storage.configs.journal import Journal
+from storage.configs.journal import AT_TIMESTAMP, Journal
 from storage.configs.redrive_runs import RedriveRuns
 from storage.errors import StoreInUseError
 from storage.format.message import Message
@@ -329,6 +330,31 @@ def test_a_plan_leaves_out_what_a_killed_run_sent_and_did_not_mark(store, of_g, 
     assert named.plan[0].note == f"handled before; sent before by {killed}"
     assert [row.applied for row in change.apply(NOTE).rows] == [True] * 3
     assert bodies() == [b"body %d" % n for n in range(5)]
+
+
+@pytest.mark.slow
+def test_a_run_that_ends_while_a_plan_is_made_is_not_called_interrupted(store, of_g, killed, ask):
+    warnings: list[str] = []
+
+    def edit(messages):
+        admin.settle_interrupted(ask(store).view, "g", NOTE)
+
+    of_g(admin.redrive, ALL, warn=warnings.append, edit=edit)
+    assert warnings == []
+
+
+@pytest.mark.slow
+def test_a_clock_that_was_set_back_changes_no_order_of_marks(store, of_g, handled, killed, ask):
+    """The user marks at a later time, and removes the mark at what the clock says is an earlier one
+    than that of the message."""
+    of_g(admin.acknowledge, MessageSelection(["4"])).apply(NOTE)
+    of_g(admin.remove_marks, MessageSelection(["1"])).apply(NOTE)
+    *_, last = sorted((store / "rmqctl" / "journal").iterdir())
+    *before, entry, removed = last.read_bytes().splitlines()
+    earlier = {**unseal(removed), AT_TIMESTAMP: unseal(removed)[AT_TIMESTAMP] - 3_600_000}
+    last.write_bytes(b"".join(line + b"\n" for line in (*before, entry, seal(earlier))))
+    admin.settle_interrupted(ask(store).view, "g", NOTE)
+    assert handled() == [0, 4]
 
 
 @pytest.mark.slow
