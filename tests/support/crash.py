@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 from storage.config import StoreConfig
 from storage.readonly import StoreView
@@ -200,11 +200,17 @@ def fast_folder() -> Iterator[Path]:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def shared_out(function: str, every: int, **arguments: Any) -> list[Any]:
-    """What two processes return that share all cases, or each ``every``-th, in a fast folder.
+_FEW: Final = 12
+"""One case in so many, or fewer, are few cases."""
 
-    No case may have failed.
+
+def shared_out(function: str, every: int, **arguments: Any) -> list[Any]:
+    """What is found in all cases, or in each ``every``-th, in a fast folder.
+
+    Two processes share many cases. Few cases have one process: what it does before the first case
+    costs more than they do. No case may have failed.
     """
+    processes = 2 if every < _FEW else 1
     with fast_folder() as folder:
         found = Slim.results(
             [
@@ -212,10 +218,10 @@ def shared_out(function: str, every: int, **arguments: Any) -> list[Any]:
                     f"tests.support.{function}",
                     folder=str(folder),
                     shard=shard * every,
-                    shards=2 * every,
+                    shards=processes * every,
                     **arguments,
                 )
-                for shard in range(2)
+                for shard in range(processes)
             ]
         )
     failures = [failure for one in found for failure in one["failures"]]

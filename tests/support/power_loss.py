@@ -223,10 +223,13 @@ class _DurableWatched(WatchedFileSystem, DurableFileSystem):
         DurableFileSystem.__init__(self, root)
 
 
-def cut_after_a_death(folder: str, shard: int, shards: int) -> dict[str, object]:
+def cut_after_a_death(
+    folder: str, shard: int, shards: int, names_step: int
+) -> dict[str, object]:
     """A writer dies at an instant, another one goes on and acknowledges, then the power goes.
 
-    Besides the shard's instants all those are tried at which a name is about to be synced.
+    Besides the shard's instants each ``names_step``-th is tried of those at which a name is about
+    to be synced. The second shard begins with the second of them.
     """
     failures: list[str] = []
     instants: list[Instant] = []
@@ -234,7 +237,7 @@ def cut_after_a_death(folder: str, shard: int, shards: int) -> dict[str, object]
     fs = WatchedFileSystem(instants.append)
     run_puts(root, fs, CONFIG, SINGLES, lambda number, result: None, reopen_before=5)
     names = [one.number for one in instants if one.kind == "sync_dir"]
-    numbers = {*range(1 + shard, len(instants), shards), *names[shard > 0 :: 2]}
+    numbers = {*range(1 + shard, len(instants), shards), *names[shard > 0 :: names_step]}
     for number in sorted(numbers):
         root = new_store(Path(folder) / f"death-{shard}-{number}", CONFIG)
         acknowledged: list[Acknowledged] = []

@@ -23,10 +23,14 @@ def test_sync_flush_keeps_every_acknowledged_message_whenever_the_power_goes(eve
     assert min(one["cuts"] for one in found) > 400, "the workload has become too small"
 
 
-@SOME
+@pytest.mark.parametrize(
+    ("every", "names_step"), [(160, 6), pytest.param(1, 2, marks=pytest.mark.long)]
+)
 @needs_linux_forms  # a thread dies there: its locks go with its descriptors
-def test_sync_flush_keeps_what_was_acknowledged_after_the_death_of_another_writer(every):
-    found = shared_out("power_loss:cut_after_a_death", every)
+def test_sync_flush_keeps_what_was_acknowledged_after_the_death_of_another_writer(
+    every, names_step
+):
+    found = shared_out("power_loss:cut_after_a_death", every, names_step=names_step)
     assert max(one["instants"] for one in found) > 750
 
 
@@ -48,7 +52,7 @@ def test_what_was_flushed_or_closed_is_there_whenever_the_power_goes(every):
 @pytest.mark.parametrize(
     ("every", "least"),
     [
-        (40, 20),
+        (80, 10),
         pytest.param(8, 100, marks=pytest.mark.long),
         pytest.param(1, 800, marks=pytest.mark.long),
     ],
