@@ -32,8 +32,11 @@ UNITS = BIG.with_(
 """The log has its blocks from the start on, and a queue asks for more every 3,276 units."""
 
 
-def fill(folder: str) -> dict[str, object]:
-    """Batches until 24 MiB are full, then with so much space left that each part runs out once."""
+def fill(folder: str, every: int) -> dict[str, object]:
+    """Batches until 24 MiB are full, then with so much space left that each part runs out once.
+
+    Each amount of space is tried, or each ``every``-th.
+    """
     disk = Path(folder) / "disk"
     disk.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=24m", "none", str(disk)]
@@ -44,10 +47,10 @@ def fill(folder: str) -> dict[str, object]:
     ]
     said, failures = _run(disk, BIG, many, 22 << 20)
     columns = [Put(batch(f"u{i}", 190, "A", size=10)) for i in range(100)]
-    for free in range(0, 256 << 10, 24 << 10):
+    for free in range(0, 256 << 10, every * 24 << 10):
         refused, found = _run(disk, UNITS, columns, (4 << 20) + (150 << 10) + free)
         failures += [f"{free >> 10} KiB free for units: {problem}" for problem in found]
-    for free in range(0, 480 << 10, 12 << 10):
+    for free in range(0, 480 << 10, every * 12 << 10):
         refused, found = _run(disk, TINY, SINGLES, free)
         said += refused
         failures += [f"{free >> 10} KiB free: {problem}" for problem in found]

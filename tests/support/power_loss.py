@@ -223,9 +223,7 @@ class _DurableWatched(WatchedFileSystem, DurableFileSystem):
         DurableFileSystem.__init__(self, root)
 
 
-def cut_after_a_death(
-    folder: str, shard: int, shards: int, names_step: int
-) -> dict[str, object]:
+def cut_after_a_death(folder: str, shard: int, shards: int, names_step: int) -> dict[str, object]:
     """A writer dies at an instant, another one goes on and acknowledges, then the power goes.
 
     Besides the shard's instants each ``names_step``-th is tried of those at which a name is about

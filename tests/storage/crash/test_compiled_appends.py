@@ -11,7 +11,7 @@ from tests.support.linux_forms import needs_linux_forms
 
 @needs_compiled
 @pytest.mark.crash
-@pytest.mark.parametrize("every", [24, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("every", [48, pytest.param(1, marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     ("exclusive", "synced", "pages"),
     # An exclusive one puts in one step.

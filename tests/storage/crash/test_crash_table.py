@@ -21,6 +21,18 @@ BEFORE = ["one", "two-0", "two-1", "two-2"]
 FILLING = ["filling-0", "filling-1", "filling-2"]
 LAST = ["last-0", "last-1", "last-2"]
 SINGLES = [f"single-{i}" for i in range(6)]
+IN_KEYS = [
+    ("map", "/index/", 1),
+    ("torn map", "/index/", 1),
+    ("map", "/index/", 2),
+    ("map", "/index/", 4),
+    ("torn map", "/index/", 2),
+    ("create", "new-index", 1),
+    ("rename", "/index/", 1),
+    ("word", "INDEX_FILE", 1),
+    ("word", "KEYS_FROM", 1),
+]
+"""Instants while keys are put: kind of call, what it changes, which time."""
 
 
 @pytest.fixture
@@ -67,22 +79,17 @@ def test_killed_in_units_they_are_written_again(folder, kind, what, times):
 
 
 @pytest.mark.conformance("A15")
-@pytest.mark.parametrize("flush", [False, True], ids=["of a batch", "of single records"])
 @pytest.mark.parametrize(
-    ("kind", "what", "times"),
+    ("flush", "instant"),
     [
-        ("map", "/index/", 1),
-        ("torn map", "/index/", 1),
-        ("map", "/index/", 2),
-        ("map", "/index/", 4),
-        ("torn map", "/index/", 2),
-        ("create", "new-index", 1),
-        ("rename", "/index/", 1),
-        ("word", "INDEX_FILE", 1),
-        ("word", "KEYS_FROM", 1),
+        # The short run has each instant once: of a batch, or of single records (flush).
+        pytest.param(flush, instant, marks=() if flush == n % 2 else pytest.mark.long)
+        for flush in (False, True)
+        for n, instant in enumerate(IN_KEYS)
     ],
 )
-def test_killed_in_keys_they_are_put_again(folder, kind, what, times, flush):
+def test_killed_in_keys_they_are_put_again(folder, flush, instant):
+    kind, what, times = instant
     died = die(folder, kind, what, times=times, flush=flush)
     assert died["stage"] == 3
     assert died["log_end"] == died["keys_to"] > died["keys_from"]

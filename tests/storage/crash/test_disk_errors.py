@@ -35,7 +35,7 @@ EVERY_CALL = pytest.param(1, marks=LONG, id="every call")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("step", [pytest.param(16, id="some calls"), EVERY_CALL])
+@pytest.mark.parametrize("step", [pytest.param(32, id="some calls"), EVERY_CALL])
 @pytest.mark.parametrize(
     ("number", "lasting", "config"),
     [

@@ -12,8 +12,11 @@ from tests.support.slim import Slim
 
 @pytest.mark.crash
 @pytest.mark.slow
-def test_a_full_disk_is_an_error_and_loses_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("every", [2, pytest.param(1, marks=pytest.mark.long)])
+def test_a_full_disk_is_an_error_and_loses_nothing(tmp_path: Path, every: int) -> None:
     skip_unless_mountable(tmp_path)
-    found = Slim("tests.support.full_disk:fill", inside=NEW_MOUNTS, folder=str(tmp_path)).result()
+    found = Slim(
+        "tests.support.full_disk:fill", inside=NEW_MOUNTS, folder=str(tmp_path), every=every
+    ).result()
     assert found["failures"] == []
     assert found["refused_to"] == ["c", "o", "p"], "opening, putting, closing: each met a full disk"

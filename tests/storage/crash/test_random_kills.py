@@ -10,7 +10,7 @@ from tests.support.crash import fast_folder
 from tests.support.slim import Slim
 
 MANY = pytest.mark.parametrize(
-    "kills", [60, pytest.param(1000, marks=pytest.mark.long)], ids=["some", "many"]
+    "kills", [30, pytest.param(1000, marks=pytest.mark.long)], ids=["some", "many"]
 )
 
 
@@ -34,7 +34,7 @@ def test_writers_killed_at_random_do_not_harm_those_that_go_on(kills):
 
 @pytest.mark.crash
 @pytest.mark.slow
-@pytest.mark.parametrize("openers", [100, pytest.param(2000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("openers", [60, pytest.param(2000, marks=pytest.mark.long)])
 def test_java_is_never_in_beside_processes_that_open_close_or_die_and_abort_is_right(openers):
     with fast_folder() as folder:
         found = Slim.results(

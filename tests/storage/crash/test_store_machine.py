@@ -10,7 +10,7 @@ from tests.support.slim import Slim
 @pytest.mark.crash
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("examples", "steps"), [(15, 30), pytest.param(600, 50, marks=pytest.mark.long)]
+    ("examples", "steps"), [(8, 30), pytest.param(600, 50, marks=pytest.mark.long)]
 )
 def test_the_store_is_a_list_with_dicts_whatever_happens(examples, steps):
     running = [

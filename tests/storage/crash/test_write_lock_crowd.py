@@ -15,7 +15,7 @@ HELD_ON_AT_ALL = os.uname().machine in {"x86_64", "i686"}
 @pytest.mark.crash
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "deaths", [30, pytest.param(500, marks=pytest.mark.long)], ids=["some", "many"]
+    "deaths", [15, pytest.param(500, marks=pytest.mark.long)], ids=["some", "many"]
 )
 def test_no_writer_starves_and_a_death_with_the_write_lock_stops_no_other(deaths: int) -> None:
     with fast_folder() as folder:

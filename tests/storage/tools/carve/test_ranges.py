@@ -97,7 +97,7 @@ def test_a_brokers_records_come_in_the_order_of_the_log(name):
 
 
 @pytest.mark.parametrize("part", PARTS)
-@pytest.mark.parametrize("every", [1, 7])
+@pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.long), 7])
 def test_a_damaged_record_is_lost_alone(tmp_path, part, every):
     root = golden.extract("basic-4.9", tmp_path)
     with StoreView.open(root) as view:

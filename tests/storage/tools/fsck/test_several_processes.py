@@ -56,7 +56,7 @@ def test_of_stores_of_real_brokers(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "step"),
     [
-        pytest.param(NAME, 3, id="some kinds"),
+        pytest.param(NAME, 6, id="some kinds"),
         *(pytest.param(name, 1, marks=pytest.mark.long) for name in (NAME, "retention-5.3")),
     ],
 )

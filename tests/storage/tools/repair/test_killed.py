@@ -20,7 +20,7 @@ LONG = pytest.param(1, marks=pytest.mark.long)
     "function",
     ["killed_while_repairing", pytest.param("full_while_repairing", marks=pytest.mark.long)],
 )
-@pytest.mark.parametrize("every", [136, LONG])
+@pytest.mark.parametrize("every", [204, LONG])
 def test_nothing_that_was_readable_is_lost_and_the_next_run_finishes(every, function):
     found = []
     for kind in KINDS:
