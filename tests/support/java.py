@@ -57,6 +57,7 @@ _JVM_OPTIONS = (
     "-Xmx512m",
     "-Dfile.encoding=UTF-8",
     "-Drocketmq.client.logUseSlf4j=true",
+    "-Dtls.server.mode=disabled",  # each server would make a key and a certificate: seconds
 )
 
 _LOG_LINES_SHOWN = 40
