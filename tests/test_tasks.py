@@ -26,8 +26,10 @@ LONG = {
     *("at-night", "report-on-a-cluster"),
     *("who-is-late", "find-the-message", "take-a-topic-home", "settings"),
     *("copy-a-store-while-it-runs", "get-lost-progress-back", "see-what-fills-the-disk"),
+    *("come-from-mqadmin", "empty-a-dlq", "read-a-dead-brokers-disk", "read-a-topic"),
+    *("rebuild-what-can-be-derived", "look-something-up", "undo-a-reset"),
 }
-"""Pages whose commands take longest: up to ten seconds."""
+"""Pages whose commands take longest, up to ten seconds, and pages that are like another one."""
 
 
 @pytest.mark.slow

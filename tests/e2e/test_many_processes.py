@@ -97,7 +97,13 @@ def rows_of(consumer: Process) -> Iterator[dict[str, object]]:
 
 
 @pytest.mark.crash
-@pytest.mark.parametrize("killed", [False, True], ids=["all live", "one is killed"])
+@pytest.mark.parametrize(
+    "killed",
+    [
+        pytest.param(False, id="all live", marks=pytest.mark.long),
+        pytest.param(True, id="one is killed"),
+    ],
+)
 def test_nothing_is_lost_or_doubled_and_fsck_stays_clean(tmp_path: Path, killed: bool) -> None:
     root = tmp_path / "s"
     MessageStore.create(root, SIZES)

@@ -34,9 +34,11 @@ def codes_of(raw):
     ("words", "env"),
     [
         ([], {"NO_COLOR": "1"}),
-        (["--no-color"], {"COLORTERM": "truecolor"}),
+        pytest.param(["--no-color"], {"COLORTERM": "truecolor"}, marks=pytest.mark.long),
         ([], {"TERM": "vt220", "COLORTERM": ""}),
-        (["--theme", "light"], {"NO_COLOR": "1", "TERM": "xterm"}),
+        pytest.param(
+            ["--theme", "light"], {"NO_COLOR": "1", "TERM": "xterm"}, marks=pytest.mark.long
+        ),
     ],
     ids=["NO_COLOR", "--no-color", "vt220", "light"],
 )

@@ -101,13 +101,14 @@ def test_nothing_is_done_and_the_plan_is_made_anew(stocked, tmp_path, stale):
     def command(words):
         given = [named.get(word, word) for word in words]
         yes = [] if "snapshot" in words else ["--yes"]
-        subprocess.run([PROGRAM, *given, *yes, "-S", str(stocked)], check=True, capture_output=True)
+        return [*given, *yes, "-S", str(stocked)]
 
     for words in stale.before:
         if words == ("LOSE A QUEUE",):
             next((stocked / "consumequeue" / "orders").rglob("0*0")).unlink()
         else:
-            command(words)
+            done = run(*command(words))
+            assert done.code == 0, done.err
 
     async def steps(console):
         await console.read()
@@ -124,7 +125,8 @@ def test_nothing_is_done_and_the_plan_is_made_anew(stocked, tmp_path, stale):
         console.app.on_paste(Paste("why"))
         await console.press("enter")
         console.app.on_paste(Paste(stale.name))
-        command(stale.between)
+        between = [PROGRAM, *command(stale.between)]
+        subprocess.run(between, check=True, capture_output=True)
         files, done = kept(stocked), journal(stocked)
         sheet = console.app.desk.sheet
         await console.press("enter")

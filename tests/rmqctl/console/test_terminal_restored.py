@@ -14,6 +14,7 @@ import pytest
 from rmqctl.console import guard
 from tests.support.cli import run
 from tests.support.console import terminal
+from tests.support.examples import one_in
 
 _MODE = re.compile(rb"\x1b\[\?(\d+)([hl])|\x1b\[([<>])\d*u")
 ENDED = b"\x1b[?1049l"
@@ -71,7 +72,7 @@ def stocked(store):
 KEYS = {"q": 0, "\x03": 0, "\x03\x03": 0, ":q\r": 0}
 
 
-@pytest.mark.parametrize("keys", KEYS, ids=ascii)
+@pytest.mark.parametrize("keys", one_in(2, KEYS), ids=ascii)
 @pytest.mark.slow
 def test_keys_end_it(stocked, keys):
     with terminal(stocked, "groups") as console:
@@ -90,7 +91,7 @@ SIGNALS = {
 }
 
 
-@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
+@pytest.mark.parametrize("number", one_in(3, SIGNALS), ids=lambda number: number.name)
 @pytest.mark.slow
 def test_a_signal_ends_it(stocked, number):
     with terminal(stocked, "groups") as console:
