@@ -42,7 +42,7 @@ _CELLS = [
     pytest.param("probe49", SMALL_FILES, id="4.9.7-small"),
     pytest.param("probe49", DEFAULT_FILES, id="4.9.7-default", marks=pytest.mark.long),
     pytest.param("probe53", SMALL_FILES, id="5.3.3-small", marks=pytest.mark.long),
-    pytest.param("probe53", DEFAULT_FILES, id="5.3.3-default"),
+    pytest.param("probe53", DEFAULT_FILES, id="5.3.3-default", marks=pytest.mark.long),
 ]
 
 

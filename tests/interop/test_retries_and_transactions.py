@@ -183,6 +183,7 @@ def test_a_real_broker_goes_on_from_a_killed_deliverer_and_repeats_nothing(
 
 
 @pytest.mark.interop
+@pytest.mark.long
 def test_a_real_broker_and_we_go_on_from_a_killed_checker_and_each_transaction_is_visible_once(
     java49: Release, tmp_path: Path
 ) -> None:

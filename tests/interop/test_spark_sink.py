@@ -19,6 +19,7 @@ pytestmark = pytest.mark.interop
 _ROWS = 400
 
 
+@pytest.mark.long
 def test_a_java_consumer_receives_all_rows(java49: Release, tmp_path: Path) -> None:
     root = tmp_path / "store"
     printed = run("store", "init", root, "--small").lines

@@ -62,7 +62,7 @@ def test_without_color_no_byte_is_of_a_color(stocked, words, env):
     ("env", "few"),
     [
         ({"TERM": "xterm", "COLORTERM": ""}, True),
-        ({"TERM": "xterm-256color", "COLORTERM": ""}, False),
+        pytest.param({"TERM": "xterm-256color", "COLORTERM": ""}, False, marks=pytest.mark.long),
         ({"TERM": "xterm-256color", "COLORTERM": "truecolor"}, False),
     ],
     ids=["16", "256", "truecolor"],

@@ -39,7 +39,7 @@ def test_terminals_without_a_clipboard_are_known_by_their_environment(environ, h
     [
         ({}, False),
         ({"TERM": "linux"}, True),
-        ({"RMQCTL_CONSOLE_COPY": "file"}, True),
+        pytest.param({"RMQCTL_CONSOLE_COPY": "file"}, True, marks=pytest.mark.long),
         ({"TERM": "linux", "RMQCTL_CONSOLE_COPY": "terminal"}, False),
     ],
 )

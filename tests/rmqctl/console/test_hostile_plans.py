@@ -95,7 +95,7 @@ def test_each_stage_of_a_plan_is_safe_and_lines_up(hostile, name):
     drive(hostile, steps, size=(60, 15) if len(name) % 2 else (80, 24))
 
 
-@pytest.mark.parametrize("key", ["R", "A", "N", "D"])
+@pytest.mark.parametrize("key", one_in(2, ["R", "A", "N", "D"]))
 @pytest.mark.slow
 def test_plans_of_messages_are_safe_and_line_up(hostile, key):
     screen = "dlq" if key in "RA" else "retries"

@@ -67,7 +67,7 @@ CASES = {
 }
 
 
-USUAL = {"reset-journal", "redrive-log", "ack-journal", "retry-away", "repair-away"}
+USUAL = {"reset-journal", "redrive-log", "retry-away"}
 
 
 @pytest.mark.filterwarnings("ignore::storage.errors.IncompleteStoreWarning")

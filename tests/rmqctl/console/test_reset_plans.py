@@ -16,6 +16,7 @@ from storage.read.by_time import Boundary
 from tests.rmqctl.console.test_rows import stable
 from tests.support.cli import run
 from tests.support.console import drive
+from tests.support.examples import one_in
 
 NOON = 1_770_000_000_000
 
@@ -131,7 +132,7 @@ def test_keys_of_a_time_do_nothing_on_another_plan(stored):
     drive(stored, steps, "groups", tz="UTC")
 
 
-@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("known", one_in(2, [True, False]))
 @pytest.mark.slow
 def test_the_plan_says_rates_and_unknown_ones_are_question_marks(stored, tmp_path, known):
     store = tmp_path / "s"

@@ -172,7 +172,7 @@ def test_it_has_them_with_retries_dead_letters_delays_samples_and_a_journal(rich
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", one_in(5, golden.names()))
+@pytest.mark.parametrize("name", one_in(10, golden.names()))
 def test_it_has_them_of_each_golden_store(name):
     store = golden.store(name)
     with EmbeddedBroker.open(store, read_only=True) as broker:

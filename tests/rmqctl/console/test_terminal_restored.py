@@ -150,7 +150,10 @@ def test_ctrl_c_twice_ends_a_console_that_hangs(stocked):
         ending.restored()
 
 
-@pytest.mark.parametrize(("where", "debug"), [("key", False), ("drawing", True), ("prompt", True)])
+@pytest.mark.parametrize(
+    ("where", "debug"),
+    [("key", False), ("drawing", True), pytest.param("prompt", True, marks=pytest.mark.long)],
+)
 @pytest.mark.slow
 def test_an_error_of_the_console_ends_it_with_a_sentence(stocked, where, debug):
     broken = {
@@ -195,7 +198,13 @@ OUTLIVED = {
 
 
 @pytest.mark.parametrize(
-    ("where", "debug"), [("look", False), ("look", True), ("plan", True), ("change", True)]
+    ("where", "debug"),
+    [
+        ("look", False),
+        pytest.param("look", True, marks=pytest.mark.long),
+        pytest.param("plan", True, marks=pytest.mark.long),
+        ("change", True),
+    ],
 )
 @pytest.mark.slow
 def test_an_error_that_it_outlives_is_shown_and_traced_at_the_end(stocked, where, debug):
@@ -222,7 +231,7 @@ def test_an_error_that_it_outlives_is_shown_and_traced_at_the_end(stocked, where
         assert ("in fail" in printed) is debug
 
 
-@pytest.mark.parametrize("thread", ["console-reader", "console-keys", "console-explain"])
+@pytest.mark.parametrize("thread", one_in(2, ["console-reader", "console-keys", "console-explain"]))
 @pytest.mark.slow
 def test_a_thread_that_fails_ends_it_with_a_sentence(stocked, thread):
     broken = (
@@ -356,7 +365,7 @@ def test_stopped_and_continued_by_signals_it_draws_all_again(stocked):
         job.restored()
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGABRT, signal.SIGTERM])
+@pytest.mark.parametrize("number", one_in(2, [signal.SIGKILL, signal.SIGABRT, signal.SIGTERM]))
 @pytest.mark.slow
 def test_the_shell_goes_on_after_a_console_that_was_killed(stocked, number):
     with shell(stocked) as job:
