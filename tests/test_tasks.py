@@ -28,6 +28,7 @@ LONG = {
     *("copy-a-store-while-it-runs", "get-lost-progress-back", "see-what-fills-the-disk"),
     *("come-from-mqadmin", "empty-a-dlq", "read-a-dead-brokers-disk", "read-a-topic"),
     *("rebuild-what-can-be-derived", "look-something-up", "undo-a-reset"),
+    "mend-a-damaged-store",
 }
 """Pages whose commands take longest, up to ten seconds, and pages that are like another one."""
 

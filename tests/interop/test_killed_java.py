@@ -19,7 +19,10 @@ from tests.support.java import JavaError
 
 pytestmark = pytest.mark.interop
 
-_MANY = 20_000
+_OF_A_FILE = 500
+"""More messages than a log file takes."""
+_LEAST = 10_000
+"""So many take Java much longer than a kill."""
 
 
 @pytest.mark.parametrize(
@@ -31,7 +34,7 @@ def test_we_recover_what_a_java_killed_in_the_middle_left(
 ) -> None:
     probe: StoreProbe = request.getfixturevalue(name)
     root = tmp_path / "store"
-    written = samples(_MANY)
+    written = samples(max(_LEAST, _OF_A_FILE * log_files))
     with probe.opened(root, SMALL_FILES) as java:
         _kill_in_the_middle(java, root, log_files, [sample.java_message() for sample in written])
     assert (root / "abort").exists()

@@ -113,7 +113,7 @@ def check_lists(console, store):
 
 
 @pytest.mark.parametrize(
-    "size", one_in(2, [(80, 24), (140, 40), (60, 15)]), ids=lambda s: f"{s[0]}"
+    "size", one_in(3, [(80, 24), (140, 40), (60, 15)]), ids=lambda s: f"{s[0]}"
 )
 @pytest.mark.slow
 def test_each_list_counts_as_its_command_does(many, size):
