@@ -22,7 +22,7 @@ from storage.format.message import RESERVED_PROPERTIES
 from storage.parse.times import parse_time
 from tests.support import golden
 from tests.support.cli import ROOT, run
-from tests.support.copies import age_files, copy_store, folder_on_disk
+from tests.support.copies import age_files, copy_store, folder_on_disk, restore_copy
 from tests.support.every_command import CALLS, WITHOUT_ROWS, Call
 from tests.support.rich_store import TEXTS, TOPIC, make_rich_store
 from tests.support.terminal import on_a_terminal
@@ -94,8 +94,7 @@ def called(rich, monkeypatch):
             return run(*words, *options, stdin=what.stdin)
         finally:
             if what.changes:
-                shutil.rmtree(place)
-                copy_store(place.parent / "kept", place)
+                restore_copy(place.parent / "kept", place)
 
     return call
 

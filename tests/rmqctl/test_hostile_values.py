@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import random
-import shutil
 import time
-from pathlib import Path
 
 import pytest
 
 from tests.support import golden
 from tests.support.cli import Result, run
-from tests.support.copies import age_files, copy_store
+from tests.support.copies import age_files, copy_store, restore_copy
 from tests.support.hostile_values import HostileCall, hostile_calls
 from tests.support.rich_store import TOPIC, Rich, make_rich_store
 
@@ -58,17 +55,14 @@ def what_is_wrong(hostile: HostileCall, rich: Rich) -> str | None:
 
 def faults(calls: list[HostileCall], rich: Rich, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setenv("RMQCTL_STORE", str(rich.root))
-    place, home = rich.root.parent, Path.cwd()
+    place = rich.root.parent
     found = []
     for hostile in calls:
         wrong = what_is_wrong(hostile, rich)
         if wrong:
             found.append(f"{hostile}: {wrong}")
         if hostile.call.changes:
-            os.chdir("/")
-            shutil.rmtree(place)
-            copy_store(place.parent / "kept", place)
-            os.chdir(home)
+            restore_copy(place.parent / "kept", place)
     return found
 
 

@@ -87,13 +87,14 @@ def peak_mib(root, line, tmp_path):
 @pytest.mark.parametrize(
     "line",
     one_in(
-        3,
+        5,
         [
             f"consume {MANY} -e",
             f"consume {MANY} -e -o csv",
             f"consume {MANY} -e -g new --from-where first",
             f"message export -t {MANY} --as parquet --save {{new}}.parquet",
             f"consume {MANY} -e --body hex -c 20",
+            "dlq browse g --all -o jsonl",
             f"message export -t {MANY} --as jsonl",
             f"message query -t {MANY} --key k -o jsonl",
             f"message search -t {MANY} aaa --jobs 1 -o csv",
@@ -101,7 +102,6 @@ def peak_mib(root, line, tmp_path):
             f"message export -t {ONE} --as csv",
             f"consume {ONE} -e -o table",
             f"message query -t {ONE} --key k -o yaml",
-            "dlq browse g --all -o jsonl",
             f"message query -t {ONE} --key k",
             "dlq export g",
         ],

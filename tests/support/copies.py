@@ -19,6 +19,51 @@ def copy_store(
     return target
 
 
+def restore_copy(kept: Path, place: Path, copy: Callable[[str, str], object] | None = None) -> None:
+    """Make ``place``, a copy of the folder ``kept``, as it was; only what differs is copied.
+
+    The content of each file is compared: a write to mapped memory may leave the times as they are.
+    """
+    _remove_others(kept, place)
+    for folder, folders, files in os.walk(kept):
+        target = place / Path(folder).relative_to(kept)
+        for name in folders:
+            (target / name).mkdir(exist_ok=True)
+        for name in files:
+            source, copied = f"{folder}/{name}", f"{target}/{name}"
+            if not _is_alike(source, copied):
+                Path(copied).unlink(missing_ok=True)
+                (copy or copy_file)(source, copied)
+
+
+def _remove_others(kept: Path, place: Path) -> None:
+    """Remove what a copy has and its source has not."""
+    for folder, folders, files in os.walk(place):
+        source = kept / Path(folder).relative_to(place)
+        for name in [name for name in folders if not (source / name).is_dir()]:
+            folders.remove(name)
+            path = Path(folder) / name
+            path.unlink() if path.is_symlink() else shutil.rmtree(path)
+        for name in files:
+            if not (source / name).is_file():
+                (Path(folder) / name).unlink()
+
+
+def _is_alike(source: str, copied: str) -> bool:
+    """Whether a file is there with the mode, the time and the content of another one."""
+    if not os.path.isfile(copied):  # noqa: PTH113 - thousands of files
+        return False
+    one, other = os.stat(source), os.stat(copied)  # noqa: PTH116
+    if (one.st_mode, one.st_size, one.st_mtime_ns) != (
+        other.st_mode,
+        other.st_size,
+        other.st_mtime_ns,
+    ):
+        return False
+    with open(source, "rb") as first, open(copied, "rb") as second:  # noqa: PTH123
+        return first.read() == second.read()
+
+
 def new_folder(prefix: str) -> Path:
     """Make a folder in memory where there is a file system for that, else in /tmp: hundreds of
     commands that sync wait for a device longer than they run.
