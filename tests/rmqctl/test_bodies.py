@@ -44,7 +44,7 @@ def store(tmp_path, monkeypatch):
     return path
 
 
-_LIKE_OTHERS = {"raw deflate", "cut", "type of another"}
+_LIKE_OTHERS = {"gzip", "raw deflate", "cut", "type of another"}
 
 
 @pytest.fixture(
@@ -223,7 +223,9 @@ class TestNotToBeUnpacked:
             wanted = ["first", "third"] if skips else ["first"]
             assert run("-S", target, "consume", "t", "-e").lines == wanted
 
-    @pytest.mark.parametrize("form", ["jsonl", "csv", "parquet"])
+    @pytest.mark.parametrize(
+        "form", ["jsonl", pytest.param("csv", marks=pytest.mark.long), "parquet"]
+    )
     def test_an_export_names_it_and_writes_the_others(self, mixed, tmp_path, form):
         for options in ([], ["--regex", "."], ["--mask", "body=stars"]):
             file = tmp_path / f"x.{form}"

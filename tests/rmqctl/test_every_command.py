@@ -22,7 +22,7 @@ from storage.format.message import RESERVED_PROPERTIES
 from storage.parse.times import parse_time
 from tests.support import golden
 from tests.support.cli import ROOT, run
-from tests.support.copies import age_files, copy_store, folder_on_disk, restore_copy
+from tests.support.copies import age_files, copy_store, folder_on_disk
 from tests.support.every_command import CALLS, WITHOUT_ROWS, Call
 from tests.support.rich_store import TEXTS, TOPIC, make_rich_store
 from tests.support.terminal import on_a_terminal
@@ -94,7 +94,8 @@ def called(rich, monkeypatch):
             return run(*words, *options, stdin=what.stdin)
         finally:
             if what.changes:
-                restore_copy(place.parent / "kept", place)
+                shutil.rmtree(place)
+                copy_store(place.parent / "kept", place)
 
     return call
 
@@ -187,22 +188,26 @@ def unescaped(text: str) -> str:
     return re.sub(r"\\([tn\\])", lambda found: {"t": "\t", "n": "\n"}.get(found[1], "\\"), text)
 
 
-def ids(call: Call) -> str:
-    return call.line
+_DRY_LAST = sorted(reversed(CALLS), key=lambda call: not call.changes)
+FIRST_CALLS = list({call.command: call for call in _DRY_LAST}.values())
+"""One of each command: the first that changes nothing, as after a change the store is copied."""
 
 
-FIRST_CALLS = list({call.command: call for call in reversed(CALLS)}.values())
-ALL_CALLS = [
-    pytest.param(
-        call,
-        id=call.line,
-        marks=()
-        if call in FIRST_CALLS and call.command != "bench both"  # takes longer than thirty others
-        else pytest.mark.long,
-    )
-    for call in CALLS
-]
-"""All calls; in short runs the first one of each command."""
+def short_runs_first(calls):
+    """The calls; in short runs the first one of each command."""
+    return [
+        pytest.param(
+            call,
+            id=call.line,
+            marks=()
+            if call in FIRST_CALLS and call.command != "bench both"  # takes as long as thirty
+            else pytest.mark.long,
+        )
+        for call in calls
+    ]
+
+
+ALL_CALLS = short_runs_first(CALLS)
 
 
 @pytest.mark.feature(134, 135, 136)
@@ -254,7 +259,7 @@ def exact_again(row: dict[str, str]) -> dict[str, str]:
 @pytest.mark.slow
 @pytest.mark.feature(137)
 @pytest.mark.parametrize(
-    "call", [call for call in CALLS if not call.changes and not call.rows_at], ids=ids
+    "call", short_runs_first(call for call in CALLS if not call.changes and not call.rows_at)
 )
 def test_chosen_columns_are_in_every_row_of_every_format(called, base, call):
     """The last two fields in the other order: the last ones are those that may be null."""
@@ -326,7 +331,7 @@ def is_list(call: Call) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("call", [call for call in CALLS if is_list(call)], ids=ids)
+@pytest.mark.parametrize("call", short_runs_first(call for call in CALLS if is_list(call)))
 def test_plain_reads_back_line_by_line(called, base, call):
     rows, one = base(call)
     lines = called(call, "-o", "plain").raw.decode().split("\n")[:-1]
@@ -352,7 +357,7 @@ def test_plain_reads_back_line_by_line(called, base, call):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("call", [call for call in CALLS if is_list(call)], ids=ids)
+@pytest.mark.parametrize("call", short_runs_first(call for call in CALLS if is_list(call)))
 def test_markdown_is_one_table(called, call):
     lines = called(call, "-o", "md").raw.decode().split("\n")[:-1]
     bars = [len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) for line in lines]
@@ -389,12 +394,12 @@ def program(rich, tmp_path):
     return many_calls(rich, tmp_path, LOOKS)
 
 
-def by_call(text: str) -> dict[Call, str]:
+def by_call(text: str, looks: list[Call] = LOOKS) -> dict[Call, str]:
     """What each call showed, when all of them have run."""
     parts = re.split(r"<<<\d+ (-?\d+)>>>\n", text)
-    assert len(parts) == 2 * len(LOOKS) + 1
+    assert len(parts) == 2 * len(looks) + 1
     assert all(int(code) in {0, 1, 2, 3} for code in parts[1::2])
-    return dict(zip(LOOKS, parts[::2], strict=False))
+    return dict(zip(looks, parts[::2], strict=False))
 
 
 @pytest.mark.slow
@@ -421,15 +426,16 @@ def test_no_format_commands_a_terminal(program, form):
 
 
 @pytest.mark.slow
-def test_colour_comes_on_a_terminal_and_goes_with_no_color(program):
-    arguments, environment = program
+@pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.long)])
+def test_colour_comes_on_a_terminal_and_goes_with_no_color(rich, tmp_path, every):
+    groups = Call("group list")
+    looks = [groups, *(call for call in LOOKS[::every] if call != groups)]
+    arguments, environment = many_calls(rich, tmp_path, looks)
     coloured = on_a_terminal(arguments, columns=120, env=environment)
     plain = on_a_terminal(arguments, columns=120, env={**environment, "NO_COLOR": "1"})
     assert "\x1b[" in coloured
     assert "\x1b" not in plain
-    assert (
-        COLOURS.sub("", by_call(coloured)[Call("group list")]) == by_call(plain)[Call("group list")]
-    )
+    assert COLOURS.sub("", by_call(coloured, looks)[groups]) == by_call(plain, looks)[groups]
 
 
 @pytest.mark.parametrize("call", [Call("group list"), Call("topic list"), Call("offset list")])

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import random
+import shutil
 import time
+from pathlib import Path
 
 import pytest
 
 from tests.support import golden
 from tests.support.cli import Result, run
-from tests.support.copies import age_files, copy_store, restore_copy
+from tests.support.copies import age_files, copy_store
 from tests.support.hostile_values import HostileCall, hostile_calls
 from tests.support.rich_store import TOPIC, Rich, make_rich_store
 
@@ -55,21 +58,24 @@ def what_is_wrong(hostile: HostileCall, rich: Rich) -> str | None:
 
 def faults(calls: list[HostileCall], rich: Rich, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setenv("RMQCTL_STORE", str(rich.root))
-    place = rich.root.parent
+    place, home = rich.root.parent, Path.cwd()
     found = []
     for hostile in calls:
         wrong = what_is_wrong(hostile, rich)
         if wrong:
             found.append(f"{hostile}: {wrong}")
         if hostile.call.changes:
-            restore_copy(place.parent / "kept", place)
+            os.chdir("/")
+            shutil.rmtree(place)
+            copy_store(place.parent / "kept", place)
+            os.chdir(home)
     return found
 
 
 @pytest.mark.slow
 def test_some_hostile_calls_are_answered_in_a_sentence(rich, monkeypatch):
     calls = [hostile for hostile in hostile_calls() if not hostile.call.changes]
-    chosen = random.Random(32).sample(calls, 80)
+    chosen = random.Random(32).sample(calls, 30)
     assert faults(chosen, rich, monkeypatch) == []
 
 

@@ -73,7 +73,13 @@ def test_a_template_is_measured_from_end_to_end_too(store):
     assert [message["body"] for message in messages()] == [f'{{{{"n": {n}}}' for n in range(1, 51)]
 
 
-@pytest.mark.parametrize(("threads", "count"), [(1, 1), (3, 1), (3, 7), (1, 16), (3, 50)])
+@pytest.mark.parametrize(
+    ("threads", "count"),
+    [
+        *((3, 1), (3, 50)),
+        *(pytest.param(*more, marks=pytest.mark.long) for more in ((1, 1), (3, 7), (1, 16))),
+    ],
+)
 @pytest.mark.slow
 def test_a_count_is_sent_exactly(store, threads, count):
     result = run(

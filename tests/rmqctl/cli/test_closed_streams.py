@@ -29,7 +29,13 @@ def folder(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("command", ["topic list", "store fsck", "message get -t orders -Q 0 -O 0"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "message get -t orders -Q 0 -O 0",
+        *(pytest.param(more, marks=pytest.mark.long) for more in ("topic list", "store fsck")),
+    ],
+)
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
 @pytest.mark.slow
 def test_a_closed_stream_is_as_the_null_device(folder, command, closed):
@@ -99,7 +105,13 @@ def test_a_check_that_can_not_print_is_unknown(folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", ["-e", "-e -q", "-e -o jsonl", "--count 1"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        *("-e", "--count 1"),
+        *(pytest.param(more, marks=pytest.mark.long) for more in ("-e -q", "-e -o jsonl")),
+    ],
+)
 def test_a_group_commits_nothing_that_is_not_printed(folder, options):
     group = "rmqctl consume orders -g billing --from-where first"
     closed = shell(f"{group} {options} >&-", folder)

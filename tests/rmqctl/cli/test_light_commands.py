@@ -5,6 +5,7 @@ import re
 import pytest
 
 from tests.support.cli import ROOT, run, start
+from tests.support.examples import one_in
 
 HEAVY = {"numpy", "rich", "yaml", "asyncio", "concurrent.futures", "multiprocessing"}
 FOR_OTHERS = {"hashlib", "storage.store", "storage.append.append", "broker.send.send"}
@@ -37,7 +38,7 @@ def modules_of(*args, env=None):
 
 
 @pytest.mark.feature(148)
-@pytest.mark.parametrize("args", LOOKS, ids=" ".join)
+@pytest.mark.parametrize("args", one_in(2, LOOKS), ids=" ".join)
 @pytest.mark.slow
 def test_nothing_heavy_is_imported(store, args):
     run("produce", "t", "--queue", 0, stdin=b"a\n")

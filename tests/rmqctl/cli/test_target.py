@@ -23,6 +23,7 @@ from storage.store import MessageStore
 from tests.rmqctl.help.test_mqadmin import OFFLINE, words_of
 from tests.support.cli import run
 from tests.support.every_command import CALLS
+from tests.support.examples import one_in
 from tests.support.parsing import parsed
 
 WITHOUT_CALL = (
@@ -132,7 +133,7 @@ BEFORE_AND_AFTER = pytest.mark.parametrize(
 
 
 @BEFORE_AND_AFTER
-@pytest.mark.parametrize("command", sorted(LINES))
+@pytest.mark.parametrize("command", one_in(3, sorted(LINES)))
 def test_what_is_typed_beats_the_environment(named, command, first):
     if command == "mqadmin" and not first:
         return  # words after it belong to the old name: see below
@@ -146,7 +147,7 @@ def test_what_is_typed_beats_the_environment(named, command, first):
 
 
 @BEFORE_AND_AFTER
-@pytest.mark.parametrize("name", OFFLINE)
+@pytest.mark.parametrize("name", one_in(2, OFFLINE))
 @pytest.mark.slow
 def test_an_old_name_works_on_the_store_that_it_prints(stores, monkeypatch, name, first):
     monkeypatch.setenv("RMQCTL_STORE", f"{stores}/prod")

@@ -26,6 +26,8 @@ VALUES = {
     "comma at the end": "x" * (LONG + 5) + ",",
     "a blank in front": " x" * LONG,
 }
+LIKE_ODD = {"plain", "quotes", "zeros"}
+"""Values of characters that the odd one has, too."""
 PROGRAMS = [Format.JSON, Format.JSONL, Format.YAML, Format.CSV, Format.TSV, Format.PLAIN]
 
 
@@ -65,7 +67,10 @@ def parsed(text, form):
 @pytest.mark.parametrize(
     ("value", "terminal"),
     [
-        *((value, False) for value in VALUES),
+        *(
+            pytest.param(value, False, marks=pytest.mark.long if value in LIKE_ODD else [])
+            for value in VALUES
+        ),
         *(
             pytest.param(value, True, marks=[] if value == "odd" else pytest.mark.long)
             for value in VALUES
@@ -86,7 +91,10 @@ def test_rows_are_those_of_the_whole(value, form, terminal, monkeypatch):
 
 
 @pytest.mark.parametrize("form", PROGRAMS[:4])
-@pytest.mark.parametrize("value", VALUES)
+@pytest.mark.parametrize(
+    "value",
+    [pytest.param(value, marks=pytest.mark.long if value in LIKE_ODD else []) for value in VALUES],
+)
 def test_a_single_object_is_that_of_the_whole(value, form):
     row = rows_of(VALUES[value])[1]
     out = Parts()

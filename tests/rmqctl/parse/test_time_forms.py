@@ -39,11 +39,11 @@ def test_every_option_reads_every_unit_of_an_epoch(orders, command):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", TAKES_A_TIME, ids=" ".join)
-@pytest.mark.parametrize("text", ["123", "1" * 23, "1980-05-05", "2500-01-01"])
-def test_every_option_refuses_a_time_that_can_not_be_meant(orders, command, text):
-    result = run(*command, text)
-    assert result.code == 2
-    assert "between 1990 and 2200" in result.err
+def test_every_option_refuses_a_time_that_can_not_be_meant(orders, command):
+    for text in ("123", "1" * 23, "1980-05-05", "2500-01-01"):
+        result = run(*command, text)
+        assert result.code == 2, text
+        assert "between 1990 and 2200" in result.err, text
 
 
 @pytest.mark.parametrize("position", ["@0", "s@0", "@1767225600000000", "@0:now"])
