@@ -188,8 +188,14 @@ def unescaped(text: str) -> str:
     return re.sub(r"\\([tn\\])", lambda found: {"t": "\t", "n": "\n"}.get(found[1], "\\"), text)
 
 
-_DRY_LAST = sorted(reversed(CALLS), key=lambda call: not call.changes)
-FIRST_CALLS = list({call.command: call for call in _DRY_LAST}.values())
+FIRST_CALLS = list(
+    {
+        call.command: call
+        for changes in (True, False)
+        for call in reversed(CALLS)
+        if call.changes == changes
+    }.values()
+)
 """One of each command: the first that changes nothing, as after a change the store is copied."""
 
 

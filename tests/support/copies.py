@@ -23,6 +23,7 @@ def restore_copy(kept: Path, place: Path, copy: Callable[[str, str], object] | N
     """Make ``place``, a copy of the folder ``kept``, as it was; only what differs is copied.
 
     The content of each file is compared: a write to mapped memory may leave the times as they are.
+    That takes longer than a copy where files are large and mostly holes.
     """
     _remove_others(kept, place)
     for folder, folders, files in os.walk(kept):
