@@ -17,6 +17,12 @@ ONE_OF_EACH = {
     *("torn-no-index-4.9", "unclean-5.3"),
 }
 
+FEW = {
+    *("basic-4.9", "ipv6-4.9", "lmq-4.9", "retry-dlq-5.3"),
+    *("torn-clean-bad-crc-last-4.9", "torn-no-index-4.9"),
+}
+"""For dear tests: a plain store, long addresses, light queues, dead letters, damage."""
+
 
 def some(names: Iterable[str]) -> list[ParameterSet]:
     """These stores; those that are not in ``ONE_OF_EACH`` are marked as long."""
@@ -25,4 +31,13 @@ def some(names: Iterable[str]) -> list[ParameterSet]:
     ]
 
 
+def few(names: Iterable[str], *more: str) -> list[ParameterSet]:
+    """These stores; those that are neither in ``FEW`` nor in ``more`` are marked as long."""
+    return [
+        pytest.param(name, marks=[] if name in FEW or name in more else pytest.mark.long)
+        for name in names
+    ]
+
+
 SOME = pytest.mark.parametrize("name", some(golden.names()))
+A_FEW = pytest.mark.parametrize("name", few(golden.names()))

@@ -33,7 +33,13 @@ def nothing_came_back(store):
         return not any(broker.max_offset(*queue) for queue in queues if broker.topic(queue[0]))
 
 
-MEMBERS = [[], ["-e"], ["--orderly"], ["--orderly", "-e"], ["--threads", 3, "-e"]]
+MEMBERS = [
+    [],
+    pytest.param(["-e"], marks=pytest.mark.long),
+    pytest.param(["--orderly"], marks=pytest.mark.long),
+    ["--orderly", "-e"],
+    ["--threads", 3, "-e"],
+]
 
 
 @pytest.mark.parametrize("options", MEMBERS)

@@ -149,7 +149,14 @@ class TestCountOfAGroup:
             ["--exec", "false"],
         ],
     )
-    @pytest.mark.parametrize(("count", "offset"), [(1, 2), (2, 4), (3, 7)])
+    @pytest.mark.parametrize(
+        ("count", "offset"),
+        [
+            (2, 4),
+            pytest.param(1, 2, marks=pytest.mark.long),
+            pytest.param(3, 7, marks=pytest.mark.long),
+        ],
+    )
     @pytest.mark.slow
     def test_what_a_tag_leaves_out_behind_the_last_one_is_not_passed(
         self, seven_tagged, options, count, offset
@@ -162,7 +169,10 @@ class TestCountOfAGroup:
     @pytest.mark.slow
     @pytest.mark.parametrize("options", [[], ["--orderly"]])
     @pytest.mark.parametrize("tag", ["b", "c"])
-    @pytest.mark.parametrize(("end", "rest"), [(5, "ab"), (6, "b"), (7, "")])
+    @pytest.mark.parametrize(
+        ("end", "rest"),
+        [(5, "ab"), pytest.param(6, "b", marks=pytest.mark.long), (7, "")],
+    )
     def test_an_end_is_passed_neither(self, seven_tagged, tag, end, rest, options):
         consume("-g", "g", "--tag", tag, "--offset", f":{end}", *options)
         assert committed(seven_tagged) == {0: end}

@@ -7,7 +7,7 @@ from rmqctl.output.row_block import RowText
 from storage.readonly import StoreView
 from tests.support import golden
 from tests.support.cli import run
-from tests.support.golden_samples import SOME
+from tests.support.golden_samples import A_FEW
 from tests.support.rich_store import TOPIC, make_rich_store
 
 NO_BODY = ("-o", "tsv", "--columns", "store_timestamp,keys", "--raw")
@@ -66,15 +66,20 @@ def topics_of(root):
         return sorted({topic for topic, _ in view.queues()})
 
 
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory):
+    """A store with odd messages, for reading only."""
+    return make_rich_store(tmp_path_factory.mktemp("odd") / "s", 1_770_000_000_000).root
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS, ids=" ".join)
-def test_a_store_with_odd_messages(monkeypatch, tmp_path, form):
-    made = make_rich_store(tmp_path / "s", 1_770_000_000_000)
-    assert same_by_columns(monkeypatch, made.root, TOPIC, form)
+def test_a_store_with_odd_messages(monkeypatch, odd, form):
+    assert same_by_columns(monkeypatch, odd, TOPIC, form)
 
 
 @pytest.mark.slow
-@SOME
+@A_FEW
 def test_a_golden_store(monkeypatch, name):
     root = golden.store(name)
     for topic in topics_of(root):

@@ -58,12 +58,13 @@ def unhandled():
 
 @pytest.mark.feature(94)
 @pytest.mark.slow
-def test_a_run_that_is_killed_again_and_again_sends_everything_once(dead, tmp_path):
+@pytest.mark.parametrize("attempts", [4, pytest.param(8, marks=pytest.mark.long)])
+def test_a_run_that_is_killed_again_and_again_sends_everything_once(dead, tmp_path, attempts):
     chance = random.Random(11)
     file = tmp_path / "receipts.jsonl"
     options = ["--all"]
     kills = 0
-    for attempt in range(8):
+    for attempt in range(attempts):
         before = len(file.read_bytes()) if file.exists() else 0
         more = ("--rate", "400/s", "--receipts", file)
         with start("dlq", "redrive", "g", *options, *more, *DO) as process:

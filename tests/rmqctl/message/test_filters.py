@@ -7,9 +7,11 @@ from rmqctl.parse.json_path import parse_json_path
 from tests.support.cli import run
 
 
-@pytest.fixture
-def orders(store):
-    """Five messages that differ in everything that can be filtered by."""
+@pytest.fixture(scope="module")
+def five(tmp_path_factory):
+    """Five messages that differ in everything that can be filtered by; for reading only."""
+    root = tmp_path_factory.mktemp("five") / "s"
+    assert run("store", "init", root, "--small").code == 0
     send = [
         (["--tag", "new", "-k", "k1"], b'{"id": 1, "items": [{"sku": "x7", "n": 2}]}'),
         (["--tag", "paid", "-k", "k2", "-k", "k1"], b'{"id": 2, "items": []}'),
@@ -18,8 +20,15 @@ def orders(store):
         (["--tag", "new"], b"x" * 5000),
     ]
     for options, body in send:
-        assert run("produce", "t", "-Q", 1, "-D", "", *options, stdin=body).code == 0
-    return store
+        words = ("produce", "t", "-Q", 1, "-D", "", *options, "-S", root)
+        assert run(*words, stdin=body).code == 0
+    return root
+
+
+@pytest.fixture
+def orders(five, monkeypatch):
+    monkeypatch.setenv("RMQCTL_STORE", str(five))
+    return five
 
 
 def found(*options):

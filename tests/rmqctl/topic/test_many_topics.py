@@ -1,10 +1,14 @@
 """Overviews of stores with many topics and groups do once what is the same for all of them."""
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from broker.api.offsets import OffsetCommit
+from broker.embedded.broker import EmbeddedBroker
+from storage.format.message import Message
 from storage.readonly import StoreView
 from tests.support.cli import run
 
@@ -12,15 +16,21 @@ TOPICS = [f"topic{number}" for number in range(12)]
 
 
 @pytest.fixture(scope="module")
-def many(tmp_path_factory):
+def many(once):
     """Topics with a message each, that two groups have read, half of them without settings."""
-    store = tmp_path_factory.mktemp("many") / "s"
+    return once("many topics", make_many)
+
+
+def make_many(folder: Path) -> Path:
+    store = folder / "s"
     run("store", "init", store, "--small")
     run("topic", "create", *TOPICS, "--queues", 1, "-S", store)
-    for topic in TOPICS:
-        run("produce", topic, "-q", "-S", store, stdin=b"a\n")
+    with EmbeddedBroker.open(store) as broker:
+        for topic in TOPICS:
+            broker.send(Message(topic, b"a"), 0)
         for group in ("one", "two"):
-            run("consume", topic, "-g", group, "-e", "-q", "-S", store)
+            read = [OffsetCommit(topic, 0, 1) for topic in TOPICS]
+            broker.update_consumer_offsets(group, read)
     topics = store / "config/topics.json"
     for topic in TOPICS[:6]:
         topics.write_text(topics.read_text().replace(topic, f"gone{topic}"))

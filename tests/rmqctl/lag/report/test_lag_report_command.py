@@ -240,12 +240,12 @@ def test_spark_reports_the_same_and_says_nothing_else(store: Path, tmp_path: Pat
     assert [path.name for path in home.iterdir()] == [".cache"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("environment", "said"),
     [
         ({"JAVA_HOME": "/nowhere", "PATH": "/nowhere"}, None),
-        pytest.param({}, "spark://127.0.0.1:1", marks=pytest.mark.long),
+        ({}, "spark://127.0.0.1:1"),
     ],
 )
 def test_without_a_spark_that_works_one_sentence(

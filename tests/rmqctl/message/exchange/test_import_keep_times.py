@@ -20,6 +20,7 @@ from tests.support.cli import run
 from tests.support.same_records import all_messages, content
 
 FORMS = ["jsonl", "csv", "raw", "parquet"]
+BROKERS = ["basic-4.9", "ipv6-4.9", "retry-dlq-4.9", "lmq-4.9", "basic-5.3"]
 NEW = ("offset_msg_id", "commitlog_offset", "queue_offset")
 
 
@@ -51,8 +52,14 @@ def new_store(root: Path) -> Path:
 
 
 @pytest.mark.feature(124)
-@pytest.mark.parametrize("name", ["basic-4.9", "ipv6-4.9", "retry-dlq-4.9", "lmq-4.9", "basic-5.3"])
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("form", "name"),
+    [
+        pytest.param(form, name, marks=() if n == 0 or n == m + 1 else pytest.mark.long)
+        for m, form in enumerate(FORMS)
+        for n, name in enumerate(BROKERS)
+    ],
+)
 @pytest.mark.slow
 def test_an_export_comes_back_equal_but_for_offsets(form, name, tmp_path):
     source, target = golden.store(name), new_store(tmp_path / "new")

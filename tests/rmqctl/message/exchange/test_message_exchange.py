@@ -18,6 +18,7 @@ from storage.format.message import RESERVED_PROPERTIES, MessageExt
 from storage.readonly import StoreView
 from tests.support import golden
 from tests.support.cli import call, run
+from tests.support.examples import examples
 
 FORMS = ["jsonl", "csv", "raw", "parquet"]
 
@@ -93,7 +94,7 @@ texts = st.text(st.characters(exclude_characters="\x00\x01\x02", exclude_categor
 
 
 @pytest.mark.feature(124)
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(
         st.tuples(

@@ -10,7 +10,7 @@ from storage.log.walk import StretchKind
 from storage.readonly import StoreView
 from tests.support import golden
 from tests.support.cli import run
-from tests.support.golden_samples import SOME
+from tests.support.golden_samples import A_FEW
 from tests.support.hand_made import HandMade
 from tests.support.rich_store import make_rich_store
 
@@ -67,7 +67,7 @@ def same_by_columns(monkeypatch, root):
 
 
 @pytest.mark.slow
-@SOME
+@A_FEW
 def test_a_golden_store(monkeypatch, name):
     assert same_by_columns(monkeypatch, golden.store(name))
 

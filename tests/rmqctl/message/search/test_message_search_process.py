@@ -22,9 +22,13 @@ SLOW = ("message", "search", "--json-path", "id >= 0", "-o", "yaml")
 
 
 @pytest.fixture(scope="module")
-def long_log(tmp_path_factory):
+def long_log(once):
     """A log of some 80 MiB in which each message has to be read: seconds of work."""
-    root = tmp_path_factory.mktemp("long") / "s"
+    return once("long log", make_long_log)
+
+
+def make_long_log(folder: Path) -> Path:
+    root = folder / "s"
     assert run("store", "init", root).code == 0
     line = '{"id": %d, "text": "' + "x" * 450 + '"}\n'
     lines = "".join(line % number for number in range(MESSAGES)).encode()

@@ -82,7 +82,8 @@ def test_killed_at_every_instant_of_a_reset(orders, offsets, tmp_path, every):
 
 @pytest.mark.crash
 @pytest.mark.slow
-def test_a_process_killed_at_any_moment(orders, offsets, tmp_path):
+@pytest.mark.parametrize("kills", [4, pytest.param(24, marks=pytest.mark.long)])
+def test_a_process_killed_at_any_moment(orders, offsets, tmp_path, kills):
     """Two of three are killed as soon as they have begun to write, or a moment later; such a kill
     may come too late, but not each."""
     original = copy_store(orders, tmp_path / "original")
@@ -104,7 +105,7 @@ def test_a_process_killed_at_any_moment(orders, offsets, tmp_path):
         begun = process.returncode == -signal.SIGKILL and written(orders) != before
         while_writing += begun
         judge(orders, offsets)
-        if number >= 6 and while_writing >= 2:
+        if number + 1 >= kills and while_writing >= 2:
             break
     assert while_writing >= 2, "the kills come too early or too late to show anything"
 
@@ -118,12 +119,13 @@ def written(root):
 @pytest.mark.crash
 @pytest.mark.slow
 @pytest.mark.feature(77)
-def test_of_two_operators_with_one_plan_one_wins(orders, offsets, tmp_path):
+@pytest.mark.parametrize("times", [2, pytest.param(8, marks=pytest.mark.long)])
+def test_of_two_operators_with_one_plan_one_wins(orders, offsets, tmp_path, times):
     plan = tmp_path / "plan.csv"
     saved = run("offset", "reset", "-g", "g", "-t", "orders", "--to-latest", "--export", plan, "-n")
     assert saved.code == 0, saved.err
     given = ("offset", "reset", "--from-file", plan, "--expect", plan, "--execute", "--yes")
-    for _ in range(4):
+    for _ in range(times):
         both = [start(*given, "--reason", name, cwd=ROOT) for name in ("ann", "bob")]
         ends = [process.communicate(timeout=60) for process in both]
         codes = [process.returncode for process in both]

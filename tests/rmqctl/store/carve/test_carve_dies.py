@@ -61,7 +61,7 @@ def killed_at(source: Path, out: Path, number: int) -> bool:
 
 @pytest.mark.crash
 @pytest.mark.slow
-@pytest.mark.parametrize("step", [29, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("step", [49, pytest.param(1, marks=pytest.mark.long)])
 def test_killed_at_instants_of_a_carve(source, tmp_path, step):
     out = tmp_path / "out"
     assert run(*command(source, out)).code == 0

@@ -49,7 +49,14 @@ def bound_socket(path):
         one.bind(os.path.relpath(path))  # the length of its address is bounded
 
 
-KINDS = (folder, folder_with_a_file, pipe, circular_link, dangling_link, bound_socket)
+KINDS = (
+    pytest.param(folder, marks=pytest.mark.long),
+    folder_with_a_file,
+    pipe,
+    circular_link,
+    dangling_link,
+    pytest.param(bound_socket, marks=pytest.mark.long),
+)
 
 
 @pytest.fixture(scope="module")
