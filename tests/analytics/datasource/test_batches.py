@@ -98,9 +98,10 @@ def plain_row(part: Range, offset: int, message: MessageExt) -> Row:
 def plain_rows(parts: Sequence[Range]) -> list[Row] | int:
     """The rows of ranges, message by message; the offset of one that cannot be read."""
     found = []
-    for part in parts:
-        queue = part.topic, part.queue_id
-        with StoreView.open(part.path) as view:
+    (root,) = {part.path for part in parts}
+    with StoreView.open(root) as view:
+        for part in parts:
+            queue = part.topic, part.queue_id
             for offset in range(part.first, part.end):
                 unit = view.unit(*queue, offset)
                 message = unit and view.message_of_unit(*queue, offset, unit)
@@ -131,10 +132,11 @@ def test_messages_of_golden_stores_are_those_of_a_plain_loop(name: str) -> None:
 @pytest.mark.slow
 @SOME
 def test_units_of_golden_stores_are_those_of_a_plain_loop(name: str) -> None:
-    ranges, schema = ranges_of(golden.store(name)), schema_of("consumequeue")
+    root = golden.store(name)
+    ranges, schema = ranges_of(root), schema_of("consumequeue")
     expected = []
-    for part in ranges:
-        with StoreView.open(part.path) as view:
+    with StoreView.open(root) as view:
+        for part in ranges:
             for offset in range(part.first, part.end):
                 place, size, code = view.unit(part.topic, part.queue_id, offset) or (None,) * 3
                 if size is None or not 0 < size < (1 << 31) - 1:

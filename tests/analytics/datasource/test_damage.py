@@ -61,9 +61,10 @@ def plain_loop(ranges: Sequence[Range]) -> tuple[dict[Any, int], set[Any]]:
     A message whose log file is gone counts as deleted; a place of a repair has no message.
     """
     whole, damaged = {}, set()
-    for part in ranges:
-        queue = part.topic, part.queue_id
-        with StoreView.open(part.path) as view:
+    (root,) = {part.path for part in ranges}
+    with StoreView.open(root) as view:
+        for part in ranges:
+            queue = part.topic, part.queue_id
             for offset in range(part.first, part.end):
                 unit = view.unit(*queue, offset)
                 message = unit and view.message_of_unit(*queue, offset, unit)

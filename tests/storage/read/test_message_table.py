@@ -320,8 +320,8 @@ def compare_places(view: StoreView, fields: Collection[str] = FIELDS) -> tuple[i
             message = view.look_message_by_offset(place)
             assert message is not None
             rows.append(expected(message, message.queue_offset))
+        found = Read(held(table), [], table.rows, table.size)
         for name in fields:
-            found = Read(held(table), [], table.rows, table.size)
             assert column(found, name) == [row[name] for row in rows], name
         assert table.rows == count
         taken += count
