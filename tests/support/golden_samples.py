@@ -1,9 +1,10 @@
 """Golden stores as parameters of tests whose subject is built on reading them.
 
-Reading itself is tested on all of them in every run; here the short run has one of each kind.
+Records, queues, index files and recovery are tested on all of them in every run; here the short
+run has one of each kind, or those few in which a reader meets something else.
 """
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 import pytest
 from _pytest.mark import ParameterSet
@@ -21,23 +22,21 @@ FEW = {
     *("basic-4.9", "ipv6-4.9", "lmq-4.9", "retry-dlq-5.3"),
     *("torn-clean-bad-crc-last-4.9", "torn-no-index-4.9"),
 }
-"""For dear tests: a plain store, long addresses, light queues, dead letters, damage."""
+"""For dear tests of commands: a plain store, long addresses, light queues, dead letters, damage."""
+
+OTHERWISE_READ = {
+    *("hole-4.9", "ipv6-4.9", "lmq-4.9", "retention-5.3", "small-files-4.9"),
+    *("torn-bad-crc-middle-4.9", "torn-cq-file-missing-5.3"),
+}
+"""For dear tests of readers: bytes that are lost, other hosts, records of two queues, deleted files,
+many files, a damaged message, units that are rebuilt."""
 
 
-def some(names: Iterable[str]) -> list[ParameterSet]:
-    """These stores; those that are not in ``ONE_OF_EACH`` are marked as long."""
-    return [
-        pytest.param(name, marks=[] if name in ONE_OF_EACH else pytest.mark.long) for name in names
-    ]
-
-
-def few(names: Iterable[str], *more: str) -> list[ParameterSet]:
-    """These stores; those that are neither in ``FEW`` nor in ``more`` are marked as long."""
-    return [
-        pytest.param(name, marks=[] if name in FEW or name in more else pytest.mark.long)
-        for name in names
-    ]
+def some(names: Iterable[str], short: Container[str] = ONE_OF_EACH) -> list[ParameterSet]:
+    """These stores; those that are not in ``short`` are marked as long."""
+    return [pytest.param(name, marks=[] if name in short else pytest.mark.long) for name in names]
 
 
 SOME = pytest.mark.parametrize("name", some(golden.names()))
-A_FEW = pytest.mark.parametrize("name", few(golden.names()))
+A_FEW = pytest.mark.parametrize("name", some(golden.names(), FEW))
+SOME_READ_OTHERWISE = pytest.mark.parametrize("name", some(golden.names(), OTHERWISE_READ))

@@ -1,4 +1,4 @@
-"""Batches: rows of every golden store against a plain loop, and where a batch ends."""
+"""Batches: rows of golden stores against a plain loop, and where a batch ends."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from storage.format.sys_flag import MessageSysFlag
 from storage.readonly import StoreView
 from tests.support import golden
 from tests.support.compiled import compiled, native
-from tests.support.golden_samples import SOME
+from tests.support.golden_samples import SOME_READ_OTHERWISE
 from tests.support.hand_made import TINY, HandMade
 from tests.support.spark_source import columns_of
 
@@ -112,7 +112,7 @@ def plain_rows(parts: Sequence[Range]) -> list[Row] | int:
 
 
 @pytest.mark.usefixtures("form")
-@SOME
+@SOME_READ_OTHERWISE
 @pytest.mark.slow
 def test_messages_of_golden_stores_are_those_of_a_plain_loop(name: str) -> None:
     ranges, schema = ranges_of(golden.store(name)), schema_of("messages")
@@ -121,7 +121,7 @@ def test_messages_of_golden_stores_are_those_of_a_plain_loop(name: str) -> None:
         with pytest.raises(DamagedError, match=f"message {expected} of .* cannot be read"):
             list(message_batches(ranges, schema, BatchLimits(1000)))
         return
-    for limits in (BatchLimits(1000), BatchLimits(7), BatchLimits(1000, 3000)):
+    for limits in (BatchLimits(1000), BatchLimits(23), BatchLimits(1000, 3000)):
         batches = list(message_batches(ranges, schema, limits))
         assert all(batch.schema.equals(schema) for batch in batches)
         for batch in batches:
@@ -130,7 +130,7 @@ def test_messages_of_golden_stores_are_those_of_a_plain_loop(name: str) -> None:
 
 
 @pytest.mark.slow
-@SOME
+@SOME_READ_OTHERWISE
 def test_units_of_golden_stores_are_those_of_a_plain_loop(name: str) -> None:
     root = golden.store(name)
     ranges, schema = ranges_of(root), schema_of("consumequeue")
@@ -154,12 +154,12 @@ def test_units_of_golden_stores_are_those_of_a_plain_loop(name: str) -> None:
                         "store_timestamp": None if time is None else moment(time),
                     }
                 )
-    for limits in (BatchLimits(1000), BatchLimits(7), BatchLimits(1000, 3000)):
+    for limits in (BatchLimits(1000), BatchLimits(23), BatchLimits(1000, 3000)):
         batches = list(unit_batches(ranges, schema, limits))
         for batch in batches:
             batch.validate(full=True)
         assert rows_of(batches) == expected
-        assert all(batch.num_rows == 7 for batch in batches[:-1]) or limits.rows > 7
+        assert all(batch.num_rows == 23 for batch in batches[:-1]) or limits.rows > 23
 
 
 @pytest.mark.parametrize("table", ["messages", "consumequeue"])

@@ -25,7 +25,7 @@ from storage.format.sys_flag import REPLACED_FLAG
 from storage.store import MessageStore
 from tests.analytics.datasource.test_log_now import World, records_of, ref_of
 from tests.support import golden
-from tests.support.golden_samples import SOME
+from tests.support.golden_samples import SOME_READ_OTHERWISE
 from tests.support.hand_made import TINY, HandMade
 from tests.support.java_lock import java_lock
 from tests.support.opened_files import no_queue_is_opened, opened_below
@@ -65,7 +65,7 @@ def written(made: HandMade, root: Path) -> Path:
 
 @pytest.mark.parametrize("table", ["messages", "consumequeue"])
 @pytest.mark.slow
-@SOME
+@SOME_READ_OTHERWISE
 def test_a_batch_has_the_same_rows_planned_in_tasks(
     name: str, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,7 +18,7 @@ from analytics.report.stores import find_stores
 from storage.store import MessageStore
 from tests.support import golden
 from tests.support.copies import copy_store
-from tests.support.golden_samples import SOME
+from tests.support.golden_samples import SOME, SOME_READ_OTHERWISE
 from tests.support.samples import TINY, Sample
 from tests.support.spark_source import Row, columns_of, read_table, rows_of, source
 
@@ -126,7 +126,7 @@ def summed(rows: Sequence[Row]) -> dict[tuple[object, ...], tuple[int, int]]:
 
 
 @pytest.mark.parametrize("table", ["lag", "offsets", "lag_partials"])
-@SOME
+@SOME_READ_OTHERWISE
 def test_a_large_store_has_the_same_rows_in_several_tasks(
     name: str, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,7 +20,7 @@ from pyspark.sql.datasource import (
 from analytics.datasource.query.errors import DamagedError
 from analytics.datasource.rows.readers import PushdownReader, TableReader
 from tests.support import golden
-from tests.support.golden_samples import SOME
+from tests.support.golden_samples import SOME_READ_OTHERWISE
 from tests.support.hand_made import TINY, HandMade
 from tests.support.spark_source import Row, columns_of, read_table, rows_of, source
 
@@ -60,7 +60,7 @@ def check(plain: Sequence[Row], root: Path, filters: list[Filter], **options: st
 
 
 @pytest.mark.slow
-@SOME
+@SOME_READ_OTHERWISE
 def test_tags_prefixes_and_lists_of_offsets_on_golden_stores(name: str) -> None:
     root = golden.store(name)
     topics = {row["topic"] for row in read_table("consumequeue", root, columns=COLUMNS[:3])}

@@ -161,7 +161,7 @@ def compare(view: StoreView, queue: Queue) -> int:
 
 
 @pytest.mark.usefixtures("form")
-@pytest.mark.parametrize("name", golden.names())
+@golden_samples.SOME
 def test_each_field_of_golden_stores_is_that_of_the_message(name: str) -> None:
     with StoreView.open(golden.store(name)) as view:
         assert sum(compare(view, queue) for queue in view.queues()) > 0

@@ -28,7 +28,7 @@ def begins(view: StoreView) -> list[tuple[int, StretchKind]]:
 
 
 @pytest.mark.slow
-@golden_samples.SOME
+@golden_samples.SOME_READ_OTHERWISE
 def test_they_are_those_of_a_walk_wherever_they_are_told(name: str) -> None:
     told = 0
     with StoreView.open(golden.store(name)) as view:

@@ -70,7 +70,7 @@ def spread(questions, count):
 @pytest.mark.slow
 @pytest.mark.feature(61)
 @pytest.mark.conformance("G12")
-@pytest.mark.parametrize("name", golden_samples.few(BY_TIME, "time-4.9"))
+@pytest.mark.parametrize("name", golden_samples.some(BY_TIME, {*golden_samples.FEW, "time-4.9"}))
 def test_it_writes_the_offsets_that_rocketmq_finds(name, tmp_path):
     root = golden.extract(name, tmp_path)
     told = [question for question in asked(name) if is_told_by_people(question[0][1])]
