@@ -125,8 +125,17 @@ with Producer.open(store, "p") as producer:
 """
 
 
-@pytest.mark.parametrize("leaves", ["by itself", "with the block"])
-@pytest.mark.parametrize("work", [_SENDER, _CONSUMERS, _ITS_OWN], ids=["send", "consume", "open"])
+@pytest.mark.parametrize(
+    ("work", "leaves"),
+    [
+        pytest.param(_SENDER, "by itself", id="send, by itself"),
+        pytest.param(_SENDER, "with the block", id="send", marks=pytest.mark.long),
+        pytest.param(_CONSUMERS, "by itself", id="consume, by itself", marks=pytest.mark.long),
+        pytest.param(_CONSUMERS, "with the block", id="consume"),
+        pytest.param(_ITS_OWN, "by itself", id="open, by itself", marks=pytest.mark.long),
+        pytest.param(_ITS_OWN, "with the block", id="open"),
+    ],
+)
 def test_a_forked_child_that_leaves_ends_and_its_parent_goes_on(
     tmp_path: Path, work: str, leaves: str
 ) -> None:

@@ -10,6 +10,8 @@ from collections import Counter
 from itertools import count
 from pathlib import Path
 
+import pyarrow as pa  # once, before the forks
+
 from analytics.sink.commit import commit
 from analytics.sink.marker import has_begun
 from analytics.sink.options import SinkOptions
@@ -92,8 +94,6 @@ def _attempt(
 
 def stage_rows(root: Path, folder: Path, partition: int, bodies: list[str]) -> StagedPart | None:
     """Stage rows with these bodies, in topics by their numbers, some of them delayed."""
-    import pyarrow as pa
-
     numbers = [int(body.rpartition("-")[2]) for body in bodies]
     batch = pa.record_batch(
         {

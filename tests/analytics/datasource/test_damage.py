@@ -29,7 +29,7 @@ from tests.support.spark_source import Row, Stream, columns_of, read_table, sour
 CONFIG = TINY.with_(mapped_file_size_commit_log=1 << 16, mapped_file_size_consume_queue=2000)
 PLACE = ("topic", "queue_id", "queue_offset")
 KINDS = sorted(kind for kind in kinds() if kind.startswith(("log:", "queue:")))
-SHORT_KINDS = KINDS[::9]
+SHORT_KINDS = KINDS[::15]
 DAMAGED = {"hole-4.9", "torn-bad-crc-middle-4.9", "torn-bad-crc-middle-5.3"}
 """The golden stores in which a message cannot be read."""
 SHORT = {"lmq-4.9", "torn-bad-crc-middle-4.9"}

@@ -71,7 +71,7 @@ def test_a_store_that_was_closed_needs_no_look_at_its_queues(tmp_path: Path, nam
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", some(["small-files-4.9", "torn-half-record-4.9"]))
-@pytest.mark.parametrize("kind", one_in(2, DAMAGES))
+@pytest.mark.parametrize("kind", one_in(5, DAMAGES))
 @pytest.mark.filterwarnings("ignore::storage.errors.IncompleteStoreWarning")
 def test_whatever_is_damaged_the_queues_say_the_same(tmp_path: Path, name: str, kind: str) -> None:
     root = copy_store(golden.store(name), tmp_path / name)

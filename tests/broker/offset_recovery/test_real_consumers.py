@@ -59,10 +59,10 @@ def assert_never_above(root, true):
 @pytest.mark.parametrize(
     ("orderly", "trace", "seed"),
     [
-        pytest.param(False, False, 1, id="retries"),
-        pytest.param(False, True, 2, id="traces", marks=pytest.mark.long),
+        pytest.param(False, False, 1, id="retries", marks=pytest.mark.long),
+        pytest.param(False, True, 2, id="retries and traces"),
         pytest.param(True, False, 3, id="in order", marks=pytest.mark.long),
-        pytest.param(True, True, 4, id="in order and traced"),
+        pytest.param(True, True, 4, id="in order and traced", marks=pytest.mark.long),
     ],
 )
 def test_recovered_offsets_are_never_above_what_was_committed(tmp_path, orderly, trace, seed):

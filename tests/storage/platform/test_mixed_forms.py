@@ -16,8 +16,9 @@ from tests.support.samples import new_store, open_store
 @pytest.mark.slow
 @pytest.mark.crash
 @needs_linux_forms
+@pytest.mark.parametrize("count", [30, pytest.param(150, marks=pytest.mark.long)])
 def test_writers_of_both_forms_that_are_killed_lose_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
     root = new_store(tmp_path / "s", ROOMY)
     journals: list[Path] = []
@@ -26,7 +27,7 @@ def test_writers_of_both_forms_that_are_killed_lose_nothing(
         with busy_writers(root, tmp_path, 2, first) as posix:
             monkeypatch.setenv("RMQCTL_POSIX", "")
             with busy_writers(root, tmp_path, 2, first + 2) as linux:
-                wait_for_more([*posix, *linux], 150)
+                wait_for_more([*posix, *linux], count)
         journals += [*posix, *linux]
     open_store(root, ROOMY).close()
     acknowledged = [
@@ -39,5 +40,5 @@ def test_writers_of_both_forms_that_are_killed_lose_nothing(
         for acked in told(journal).acked
     ]
     found = inspect(root, ROOMY)
-    assert len(acknowledged) >= 8 * 150
+    assert len(acknowledged) >= 8 * count
     assert found.problems + missing(found, acknowledged) == []
