@@ -13,7 +13,12 @@ IN_HAND = 4 * 32
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("service", "most"),
-    [("delivery", 0), ("checks", 0), ("giving-back", IN_HAND), ("giving-back-by-four", IN_HAND)],
+    [
+        ("delivery", 0),
+        ("checks", 0),
+        pytest.param("giving-back", IN_HAND, marks=pytest.mark.long),
+        ("giving-back-by-four", IN_HAND),
+    ],
 )
 @pytest.mark.parametrize("kills", [10, pytest.param(200, marks=pytest.mark.long)])
 def test_a_service_killed_at_random_repeats_a_batch_a_kill_at_most(service, most, kills):

@@ -10,10 +10,12 @@ from hypothesis import settings
 _USUAL = 100
 
 
-def examples(most: int) -> int:
+def examples(most: int, short: int | None = None) -> int:
     """How many a test of properties takes: ``most`` in a run of all tests, or the share of them
-    that the profile of a shorter one has."""
-    return max(1, most * min(settings().max_examples, _USUAL) // _USUAL)
+    that the profile of a shorter one has; no more than ``short`` there."""
+    share = min(settings().max_examples, _USUAL)
+    count = max(1, most * share // _USUAL)
+    return count if short is None or share == _USUAL else min(count, short)
 
 
 def one_in(count: int, these: Iterable[Any]) -> list[ParameterSet]:

@@ -152,10 +152,11 @@ def _surplus(found: Counter[Any], count: int) -> tuple[int, int]:
 
 def _delay(root: Path) -> int:
     with EmbeddedBroker.open(root, store_config=SMALL_STORE) as broker:
-        for number in range(12_000):
-            message = Message("T", b"%d" % number)
-            message.delay_time_level = 1 + number % 3
-            broker.send(message, number % 4)
+        for level in (1, 2, 3):
+            for queue_id in range(4):
+                first = 1000 * (4 * (level - 1) + queue_id)
+                bodies = [b"%d" % number for number in range(first, first + 1000)]
+                broker.send_column("T", bodies, queue_id, properties={"DELAY": str(level)})
     return 12_000
 
 

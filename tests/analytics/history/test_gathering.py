@@ -257,9 +257,10 @@ def session() -> Iterator[SparkSession]:
         yield running
 
 
-@pytest.mark.slow
+# A short run compares the engines in engines/test_engines.py, in one Spark.
+@pytest.mark.long
 @pytest.mark.spark
-@pytest.mark.parametrize("exact", [False, pytest.param(True, marks=pytest.mark.long)])
+@pytest.mark.parametrize("exact", [False, True])
 def test_spark_counts_the_same(
     refs: list[StoreRef], session: SparkSession, monkeypatch: pytest.MonkeyPatch, exact: bool
 ) -> None:
@@ -272,7 +273,7 @@ def test_spark_counts_the_same(
     assert any("store times go back" in warning for warning in here.report.warnings) != exact
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.spark
 def test_spark_puts_the_same_together(
     refs: list[StoreRef], tmp_path: Path, session: SparkSession

@@ -21,6 +21,7 @@ from analytics.kernels.partials import (
 )
 from storage.format.java_hash import tags_code
 from storage.readonly import StoreView
+from tests.support.examples import examples
 from tests.support.hand_made import START_MS, TINY, HandMade, Stored
 
 Counts = dict[tuple[int, int], tuple[int, int]]
@@ -69,7 +70,7 @@ MESSAGES = st.lists(
 
 
 @pytest.mark.slow
-@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(80), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(messages=MESSAGES, cuts=st.sets(st.integers(0, 20), min_size=1, max_size=4), data=st.data())
 def test_segments_minutes_and_tags(
     messages: list[tuple[int, int, str | None, int]],

@@ -39,7 +39,7 @@ def _queues(draw: st.DrawFn) -> list[QueueLag]:
 
 
 @pytest.mark.slow
-@settings(max_examples=examples(300))
+@settings(max_examples=examples(300, short=20))
 @given(_queues())
 def test_columns_and_single_queues_have_the_same_sums(queues: list[QueueLag]) -> None:
     assert add_up(queues) == totals._add_up_each(queues)

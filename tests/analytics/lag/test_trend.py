@@ -117,7 +117,7 @@ def _alike(one, last):
 
 
 @pytest.mark.slow
-@settings(max_examples=examples(600), deadline=None)
+@settings(max_examples=examples(600, short=40), deadline=None)
 @example(committed=[at(5, 1), at(5, None)], ends=[at(6, 3)], offset=0, end=6, oldest=60)
 @given(
     committed=seen_values(st.integers(0, 9) | st.none()),

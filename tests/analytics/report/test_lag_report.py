@@ -1,36 +1,31 @@
-"""The report agrees with a plain loop over the records, with every engine."""
+"""The report agrees with a plain loop over the records.
+
+engines/test_engines.py compares the engines.
+"""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from analytics.engines.local import LocalEngine
-from analytics.engines.spark import SparkEngine
 from analytics.lag.selection import Choice
 from analytics.report import scan as survey_module
 from analytics.report.lag_report import lag_report
 from analytics.report.report import Report
 from analytics.report.stores import StoreRef
-from analytics.spark.session import SparkSession
 from storage.configs.consumer_offsets import topic_at_group
 from tests.support import golden, golden_samples
+from tests.support.examples import examples
 from tests.support.hand_made import START_MS, TINY, HandMade
 from tests.support.lag_oracle import Counts, counted
 
 NOW = START_MS + 10_000_000
 ALL = Choice()
-
-
-@pytest.fixture(scope="module")
-def session() -> Iterator[SparkSession]:
-    with SparkSession("local[2]") as running:
-        yield running
 
 
 def report(*roots: Path, exact: bool = False, choice: Choice = ALL, as_of: int = NOW) -> Report:
@@ -74,18 +69,6 @@ def test_golden_stores(name: str) -> None:
     check(report(root), root)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("each", [False, pytest.param(True, marks=pytest.mark.long)])
-def test_spark_says_the_same_byte_for_byte(session: SparkSession, each: bool) -> None:
-    refs = [StoreRef(name, str(golden.store(name))) for name in golden.names()]
-    spark = SparkEngine(session.context)
-    for some in [[ref] for ref in refs] if each else [refs]:
-        here = lag_report(LocalEngine(), some, NOW, ALL)
-        there = lag_report(spark, some, NOW, ALL)
-        assert json.dumps(here.report.document()) == json.dumps(there.report.document()), some
-        assert here.unreadable == there.unreadable
-
-
 QUEUES = st.lists(
     st.tuples(
         st.sampled_from((0, 1, 30_000, 61_000, 3_600_000)),
@@ -107,7 +90,7 @@ OFFSETS = st.dictionaries(
 
 @pytest.mark.slow
 @settings(
-    max_examples=60,
+    max_examples=examples(60),
     suppress_health_check=[HealthCheck.function_scoped_fixture],
     deadline=None,
 )

@@ -139,8 +139,9 @@ with EmbeddedBroker.open(sys.argv[1], store_config=SMALL_STORE, create=True) as 
 
 
 @pytest.mark.slow
-def test_of_processes_that_make_the_store_at_once_none_loses_a_topic(tmp_path):
-    for attempt in range(3):
+@pytest.mark.parametrize("attempts", [1, pytest.param(3, marks=pytest.mark.long)])
+def test_of_processes_that_make_the_store_at_once_none_loses_a_topic(tmp_path, attempts):
+    for attempt in range(attempts):
         root = tmp_path / f"s{attempt}"
         processes = [
             subprocess.Popen(

@@ -127,7 +127,7 @@ def waiting(store: MessageStore, sent: list[MessageInner]) -> tuple[int, bytes]:
 
 
 @pytest.mark.slow
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(300, short=20), deadline=None)
 @given(sent=st.lists(messages, min_size=1, max_size=6))
 def test_compiled_code_makes_the_records_that_python_makes(store, sent) -> None:
     first, units = waiting(store, sent)

@@ -29,6 +29,7 @@ from storage.format.message import Message, MessageExt, MessageSysFlag
 from storage.format.message_id import UniqueIds
 from storage.results import PutMessageResult, PutMessageStatus
 from storage.store import MessageStore
+from tests.support.examples import examples
 
 
 def stored(broker: Broker, topic: str, queue_id: int = 0, offset: int = 0) -> list[MessageExt]:
@@ -227,7 +228,7 @@ BODIES = st.lists(st.binary(max_size=40), min_size=1, max_size=70)
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(BODIES, st.sampled_from([None, "A", "\u4e2d"]), st.sampled_from([0, 1, 2]), st.booleans())
 def test_a_column_is_stored_as_single_sends_would_be(
     tmp_path_factory, bodies, tags, key_kind, delayed

@@ -14,6 +14,7 @@ from storage.format.message import Message
 from storage.format.message_id import IdColumn
 from storage.format.prepared_table import PreparedTable
 from storage.format.properties import encode_properties
+from tests.support.examples import examples
 
 IPV6 = bytes(range(16)) + (9876).to_bytes(4, "big")
 HOST = bytes((127, 0, 0, 1, 0, 0, 0, 80))
@@ -42,7 +43,7 @@ def columns_of(made, *, one_topic=False):
     st.sampled_from([(HOST, HOST), (IPV6, HOST), (IPV6, IPV6)]),
     st.sampled_from([0, 2, 12]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @pytest.mark.slow
 def test_the_records_are_those_of_messages(made, one_topic, added, hosts, sys_flag):
     columns = columns_of(made, one_topic=one_topic)

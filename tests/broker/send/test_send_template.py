@@ -30,6 +30,7 @@ from storage.format.encode import MessageInner
 from storage.format.message import Message
 from storage.store import MessageStore
 from tests.support.compiled import compiled, native, needs_compiled
+from tests.support.examples import examples
 from tests.support.manual_time import ManualClock
 from tests.support.messages_sent import any_messages, plain_messages
 
@@ -132,7 +133,7 @@ def _copy_with(message: Message, properties: dict[str, str]) -> Message:
 
 @pytest.mark.slow
 @given(st.lists(st.tuples(any_messages(), st.integers(-1, 2)), max_size=12))
-@settings(max_examples=25)
+@settings(max_examples=examples(40))
 def test_what_goes_the_short_way_is_stored_and_answered_as_in_the_long_one(
     tmp_path_factory: pytest.TempPathFactory, sent: list[tuple[Message, int]]
 ) -> None:
@@ -159,7 +160,7 @@ _BATCHES = st.lists(plain_messages() | any_messages(), min_size=1, max_size=4)
 
 @pytest.mark.slow
 @given(st.lists(st.tuples(_BATCHES, st.integers(-1, 2), st.booleans()), max_size=8))
-@settings(max_examples=25)
+@settings(max_examples=examples(40))
 def test_batches_by_a_template_are_stored_and_answered_as_others(
     tmp_path_factory: pytest.TempPathFactory, sent: list[tuple[list[Message], int, bool]]
 ) -> None:

@@ -13,6 +13,7 @@ from client.listener.pull_batch import PullBatch, WorkerAcks
 from storage.errors import StoreClosedError
 from storage.format.message import MessageExt
 from tests.support.consuming import QUEUE
+from tests.support.examples import examples
 from tests.support.manual_time import ManualClock
 from tests.support.messages import pulled
 
@@ -490,7 +491,9 @@ class ProcessQueueMachine(RuleBasedStateMachine):
 
 
 TestAnyOrderOfCalls = pytest.mark.conformance("E11")(ProcessQueueMachine.TestCase)
-TestAnyOrderOfCalls.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+TestAnyOrderOfCalls.settings = settings(
+    max_examples=examples(60), stateful_step_count=25, deadline=None
+)
 
 
 @pytest.mark.conformance("E23", "E26")

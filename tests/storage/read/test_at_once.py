@@ -19,6 +19,7 @@ from storage.read import by_key
 from storage.readonly import StoreView
 from storage.results import GetMessageStatus
 from tests.support.compiled import compiled, native, needs_compiled
+from tests.support.examples import examples
 from tests.support.linux_forms import needs_linux_forms
 from tests.support.samples import SMALL, START_MS, Sample, Ticking, new_store, open_store, prepared
 
@@ -78,7 +79,9 @@ def put(store: Any, count: int, first: int = 0, queues: int = 1, size: int = 40)
 @pytest.mark.slow
 @needs_compiled
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(60),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
     count=st.integers(1, 140),

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from storage.read.by_time import halve
 from storage.readonly import Boundary, StoreView
 from tests.support.compiled import native
+from tests.support.examples import examples
 from tests.support.hand_made import START_MS, TINY, HandMade
 
 
@@ -43,7 +44,7 @@ def test_the_worked_example_of_the_format_description(tmp_path: Path) -> None:
             assert view.offset_in_queue_by_time("T", 0, START_MS + time) == offset
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     steps=st.lists(st.integers(0, 3), min_size=1, max_size=25),
     asked=st.lists(st.integers(-2, 60), min_size=1, max_size=12),
@@ -65,7 +66,7 @@ def test_lower_and_upper_are_the_first_and_last_by_comparison(
             assert upper == (before[-1] if before else 0)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     steps=st.lists(st.integers(1, 5), min_size=1, max_size=20),
     asked=st.lists(st.integers(-2, 80), min_size=1, max_size=12),

@@ -26,6 +26,7 @@ from storage.read.by_key import KeyReader
 from storage.read.message_columns import ColumnBatch
 from storage.readonly import StoreView
 from tests.support.compiled import compiled, native, needs_compiled
+from tests.support.examples import examples
 from tests.support.hand_made import START_MS, TINY, HandMade
 
 ROOT = Path(__file__).parents[3]
@@ -118,7 +119,9 @@ MESSAGES: st.SearchStrategy[list[Sent]] = st.lists(
 )
 DAMAGE = st.lists(st.tuples(st.integers(0, 8000), st.integers(0, 255)), max_size=3)
 in_one_folder = settings(
-    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(80),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
 

@@ -50,7 +50,7 @@ def index_files(draw: st.DrawFn) -> bytes:
 
 @pytest.mark.slow
 @needs_compiled
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(300, short=25), deadline=None)
 @given(
     files=st.lists(index_files(), max_size=3).map(tuple),
     key=st.sampled_from(KEYS),
@@ -145,7 +145,7 @@ WHOLE = st.just([(number * RECORD, RECORD) for number in range(RECORDS)])
 @pytest.mark.slow
 @needs_compiled
 @settings(
-    max_examples=examples(200),
+    max_examples=examples(200, short=20),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

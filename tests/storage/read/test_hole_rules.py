@@ -15,6 +15,7 @@ from storage.queue import unit_holes, written_end
 from storage.queue.coverage import _units_between
 from storage.queue.unit_holes import cut_at_hole, may_be_torn
 from storage.queue.written_end import QueueTail
+from tests.support.examples import examples
 from tests.support.hand_made import TINY
 
 UNITS = 60
@@ -66,7 +67,7 @@ def tail_of(folder: Path, kinds: list[str], kept: int = 0) -> QueueTail:
 @example(kinds=["zeros", "unit", "unit", "unit", "unit"], vouched=2600, whole=20, kept=0)
 @example(kinds=["zeros", "unit", "unit", "unit", "unit"], vouched=2600, whole=20, kept=9)
 @example(kinds=[], vouched=0, whole=25, kept=26)
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     kinds=units,
     vouched=st.integers(0, 2 * UNITS * RECORD),
@@ -119,7 +120,7 @@ def test_the_unit_in_front_of_the_end_that_lies_in_two_sectors_is_not_believed(
 @pytest.mark.slow
 @example(whole=9, kept=9, start=800, end=2_000)
 @example(whole=9, kept=9, start=100, end=800)
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     whole=st.integers(1, UNITS),
     kept=st.integers(0, UNITS),

@@ -17,6 +17,7 @@ from storage.read.message_rows import MessageRows, offset_at
 from storage.read.tag_filter import TagFilter
 from storage.readonly import StoreView
 from storage.results import GetMessageStatus
+from tests.support.examples import examples
 from tests.support.hand_made import HOST, TINY, HandMade
 
 CONFIG = TINY.with_(
@@ -75,7 +76,7 @@ def all_of(view: StoreView, count: int, fields: frozenset[str] | None) -> tuple[
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     parts=st.lists(
         st.tuples(st.sampled_from([USUAL] * 5 + [UNUSUAL, WRONG, PACKED]), st.integers(1, 90)),

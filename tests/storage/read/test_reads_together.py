@@ -68,7 +68,7 @@ def expect_reads(view: StoreView, offset: int, count: int, pulls: int) -> int:
 
 @pytest.mark.slow
 @FORMS
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150, short=12), deadline=None)
 @given(
     parts=st.lists(
         st.tuples(
