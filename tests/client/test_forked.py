@@ -194,7 +194,14 @@ with Producer.open(store, "p") as producer:
 """
 
 
-@pytest.mark.parametrize("kind", ["push", "lite", "pull", "producer"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "push",
+        *(pytest.param(kind, marks=pytest.mark.long) for kind in ("lite", "pull")),
+        "producer",
+    ],
+)
 def test_a_client_that_was_opened_before_a_fork_does_not_start_in_the_child(
     tmp_path: Path, kind: str
 ) -> None:

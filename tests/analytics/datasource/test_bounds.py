@@ -126,7 +126,7 @@ def test_a_batch_begins_there(
         assert places(rows) == those(made, lambda m: wanted(made, m))
 
 
-@pytest.mark.parametrize("limit", [None, "2000"])
+@pytest.mark.parametrize("limit", ["2000", pytest.param(None, marks=pytest.mark.long)])
 @pytest.mark.parametrize(("options", "wanted"), STARTS, ids=_named)
 def test_a_stream_begins_there_and_goes_on(
     root: Path,

@@ -258,13 +258,14 @@ def test_a_kill_at_any_instant_leaves_each_row_once(
     assert seen["instants"] > 40
 
 
-def test_readers_beside_it_see_each_row_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("times", [2, pytest.param(6, marks=pytest.mark.long)])
+def test_readers_beside_it_see_each_row_once(tmp_path: Path, times: int) -> None:
     needs_exchange(tmp_path)
     folder = tmp_path / "history"
     run(folder, OLD, {"a": 1, "b": 2}, full=False)
     wanted = document(folder, OLD)
     looks = 0
-    words = [sys.executable, "-m", "tests.support.killed_compaction", str(folder), "6"]
+    words = [sys.executable, "-m", "tests.support.killed_compaction", str(folder), str(times)]
     with subprocess.Popen(words, cwd=ROOT) as busy:
         while busy.poll() is None:
             assert document(folder, OLD) == wanted

@@ -10,6 +10,7 @@ import pytest
 from broker.embedded.broker import EmbeddedBroker
 from storage.config import SMALL_STORE
 from storage.store import MessageStore
+from tests.support.examples import one_in
 from tests.support.forking import Held, status_of_child
 from tests.support.slim import Slim
 
@@ -25,7 +26,7 @@ PARTS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("part", one_in(3, PARTS))
 def test_a_child_forked_while_its_parent_loads_a_part_of_a_broker_has_its_own(
     tmp_path: Path, part: str
 ) -> None:

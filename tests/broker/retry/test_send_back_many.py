@@ -27,6 +27,7 @@ from storage.format.message import SCHEDULE_TOPIC, Message, MessageExt
 from storage.results import PutMessageResult, PutMessageStatus
 from storage.store import MessageStore
 from tests.support.copies import copy_store
+from tests.support.examples import examples
 from tests.support.same_records import Taken, all_messages
 
 START = 1_700_000_000_000
@@ -86,7 +87,7 @@ def content(root: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(data=st.data())
 def test_many_at_once_leave_what_one_after_the_other_leave(made, tmp_path_factory, data):
     root, places = made

@@ -72,11 +72,11 @@ def stored(store: Path, topic: str = "T") -> list[bytes]:
 @pytest.mark.parametrize(
     ("work", "code"),
     [
-        ("send_many(store)", 0),
+        pytest.param("send_many(store)", 0, marks=pytest.mark.long),
         ("send_many(store, selector=at_the_end)", 0),
         ("send_many(store, threads=4)", 0),
         ("send_many(store)\nraise ValueError('of the program')", 1),
-        ("send_many(store)\nsys.exit(3)", 3),
+        pytest.param("send_many(store)\nsys.exit(3)", 3, marks=pytest.mark.long),
     ],
     ids=["end", "all wait", "four threads", "exception", "exit"],
 )

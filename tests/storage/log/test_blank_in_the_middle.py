@@ -23,6 +23,7 @@ from storage.tools.fsck import fsck
 from storage.tools.fsck.findings import Code
 from storage.tools.rebuild.log_units import LogRuns
 from tests.support.cli import run
+from tests.support.examples import one_in
 from tests.support.hand_made import TINY, HandMade, Stored
 from tests.support.mended import held, repair, wrong
 from tests.support.samples import Sample, prepared
@@ -139,7 +140,7 @@ def test_readers_of_the_log_lose_one_record(place: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", one_in(3, PLACES))
 def test_commands_name_the_damage_and_go_on(place: str, tmp_path: Path) -> None:
     made, root, gone = damaged(tmp_path / "s", place)
     lines = (
