@@ -184,8 +184,10 @@ class RowTable:
     def _shape(self) -> None:
         self._keep = predicate_of(self.fields, self.view)
         self._order = sort_keys(self.fields, self.view.sort)
-        chosen = chosen_fields(self.fields, self.view)
-        self._chosen = [self.fields.index(field) for field in chosen]
+        chosen = [self.fields.index(field) for field in chosen_fields(self.fields, self.view)]
+        if chosen != self._chosen:
+            self._widths = []  # those of other columns, until these are drawn
+        self._chosen = chosen
         self._known = [
             _KnownTexts(self.fields[i], self._times, raw=self.view.raw) for i in self._chosen
         ]

@@ -31,6 +31,17 @@ def table():
     return RowTable(LagRow, ("group", "topic"), view_of(View(Format.TABLE), sort=("-lag",)))
 
 
+def test_no_column_is_left_out_before_it_is_drawn():
+    """Keys may come between a choice of other columns and the next frame."""
+    found = table()
+    found.layout(20, 0, 0)
+    assert "dlq" in found.left_out()
+    found.set_view(found.view._replace(columns=("group", "lag")))
+    assert found.left_out() == []
+    found.layout(8, 0, 0)
+    assert found.left_out() == ["lag"]
+
+
 rows_of_a_look = st.lists(
     st.tuples(st.none() | st.integers(0, 30), st.sampled_from(("OK", "STOP"))), max_size=24
 ).map(lambda lags: [row(n, *one) for n, one in enumerate(lags)])
