@@ -350,9 +350,11 @@ def test_a_clock_that_was_set_back_changes_no_order_of_marks(store, of_g, handle
     of_g(admin.acknowledge, MessageSelection(["4"])).apply(NOTE)
     of_g(admin.remove_marks, MessageSelection(["1"])).apply(NOTE)
     *_, last = sorted((store / "rmqctl" / "journal").iterdir())
-    *before, entry, removed = last.read_bytes().splitlines()
-    earlier = {**unseal(removed), AT_TIMESTAMP: unseal(removed)[AT_TIMESTAMP] - 3_600_000}
-    last.write_bytes(b"".join(line + b"\n" for line in (*before, entry, seal(earlier))))
+    *before, line = last.read_bytes().splitlines()
+    removed = unseal(line)
+    assert removed is not None
+    earlier = seal({**removed, AT_TIMESTAMP: removed[AT_TIMESTAMP] - 3_600_000})
+    last.write_bytes(b"".join(line + b"\n" for line in (*before, earlier)))
     admin.settle_interrupted(ask(store).view, "g", NOTE)
     assert handled() == [0, 4]
 
