@@ -28,8 +28,8 @@ OTHERWISE_READ = {
     *("hole-4.9", "ipv6-4.9", "lmq-4.9", "retention-5.3", "small-files-4.9"),
     *("torn-bad-crc-middle-4.9", "torn-cq-file-missing-5.3"),
 }
-"""For dear tests of readers: bytes that are lost, other hosts, records of two queues, deleted files,
-many files, a damaged message, units that are rebuilt."""
+"""For dear tests of readers: bytes that are lost, other hosts, records of two queues, deleted
+files, many files, a damaged message, units that are rebuilt."""
 
 
 def some(names: Iterable[str], short: Container[str] = ONE_OF_EACH) -> list[ParameterSet]:

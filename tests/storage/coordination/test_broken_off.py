@@ -24,6 +24,7 @@ from storage.files.fs import FileSystem
 from storage.platform import LINUX
 from tests.support.broken_off import BROKEN, broken_off, starts_broken_off
 from tests.support.compiled import native
+from tests.support.examples import one_in
 from tests.support.linux_forms import needs_linux_forms
 from tests.support.samples import TINY, new_store, open_store
 
@@ -132,7 +133,7 @@ def test_a_bell_whose_making_is_interrupted_leaves_its_slot_free(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("pure", [False, True], ids=["compiled", "pure"])
+@pytest.mark.parametrize("pure", one_in(2, [False, True]), ids=["compiled", "pure"])
 def test_a_waiter_whose_closing_is_interrupted_is_closed_anew(
     root: Path, shared: SharedState, pure: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

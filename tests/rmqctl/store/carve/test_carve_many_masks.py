@@ -54,7 +54,9 @@ def carved(root, target, rules, mask, topics):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", golden_samples.some(golden.names(), {*golden_samples.FEW, "small-files-4.9"}))
+@pytest.mark.parametrize(
+    "name", golden_samples.some(golden.names(), {*golden_samples.FEW, "small-files-4.9"})
+)
 def test_stores_of_brokers_are_masked_as_one_by_one(name, tmp_path):
     root = golden.store(name)
     with StoreView.open(root) as view:
