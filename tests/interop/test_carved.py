@@ -61,6 +61,7 @@ def _damage(root: Path, number: int) -> None:
         file.write(b"?")
 
 
+@pytest.mark.long
 @pytest.mark.feature(121)
 def test_a_real_broker_delivers_a_carved_range_with_a_hole_in_it(
     java49: Release, orders: Path, tmp_path: Path

@@ -22,6 +22,7 @@ def stats(cluster: Cluster) -> dict[int, int]:
     return {row["queueId"]: row["consumerOffset"] for row in rows if row["topic"] == TOPIC}
 
 
+@pytest.mark.long
 @pytest.mark.conformance("G12")
 def test_a_java_broker_goes_on_from_a_reset(java49: Release, tmp_path: Path) -> None:
     store = tmp_path / "store"

@@ -76,7 +76,7 @@ _KINDS = pytest.mark.parametrize(
 _TOPICS = pytest.mark.parametrize(
     "consumed",
     [
-        ["lines", "packed"],
+        pytest.param(["lines", "packed"], marks=pytest.mark.long),
         pytest.param(
             ["with-keys", "csv", "blank-keys", "tag-of-two", "jsonl", "hex"], marks=pytest.mark.long
         ),

@@ -120,7 +120,7 @@ def test_prices():
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_tests_that_look_at_every_rule_leave_no_mutant(shop):
     assert shop(WHOLE) == set()
 

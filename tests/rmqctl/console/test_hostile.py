@@ -112,7 +112,7 @@ def check_screen(console):
 @pytest.mark.parametrize(
     "screen",
     [
-        pytest.param(screen, marks=[pytest.mark.long] if number % 2 else [])
+        pytest.param(screen, marks=[pytest.mark.long] if number % 4 else [])
         for number, screen in enumerate(SCREENS)
     ],
 )

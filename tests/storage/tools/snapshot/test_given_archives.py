@@ -206,7 +206,7 @@ LONG = frozenset(
     {
         *("a pax header of 400 MiB in front", "a link name of 400 MiB"),
         *("a manifest of 33 million numbers", "a manifest of 4 million members"),
-        "a manifest of 4 million empty rows",
+        "a manifest of 5 million rows",
     }
 )
 """Dear ones of which another one is alike."""
