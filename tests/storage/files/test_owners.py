@@ -29,6 +29,7 @@ from storage.files.creating import (
 )
 from storage.files.ownership import Owner, owner_of, refuse_to_shut_out, shut_out
 from storage.store import MessageStore
+from tests.support.examples import one_in
 from tests.support.samples import TINY, Sample, open_store, prepared
 from tests.support.users import CAP_CHOWN, OWNER, User, as_user, needs_root, shared_folder
 
@@ -135,7 +136,7 @@ def refusal(root):
 
 
 @needs_root
-@pytest.mark.parametrize("name", EVERY_WRITER_NEEDS)
+@pytest.mark.parametrize("name", one_in(3, EVERY_WRITER_NEEDS))
 @pytest.mark.slow
 def test_each_place_that_a_writer_needs_is_asked_for(root, name):
     assert as_user(OWNER, refusal, root) == ""
