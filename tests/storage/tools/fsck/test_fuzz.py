@@ -38,13 +38,13 @@ def fuzz(what, folder, first, count, commands):
 
 @pytest.mark.slow
 def test_some_damaged_files_harm_no_command(tmp_path):
-    found = fuzz("own_files_fuzz", tmp_path, 0, 75, 1)
+    found = fuzz("own_files_fuzz", tmp_path, 0, 150, 1)
     assert len(found["files"]) >= 20
 
 
 @pytest.mark.slow
 def test_some_damaged_records_harm_no_reader(tmp_path):
-    fuzz("record_fuzz", tmp_path, 0, 50, 1)
+    fuzz("record_fuzz", tmp_path, 0, 100, 1)
 
 
 @pytest.mark.long
