@@ -9,20 +9,22 @@ from .dlq_acks import Change
 from .journal import ACK, AT_TIMESTAMP, SETTLE, Journal
 
 
-class JournalledMark(NamedTuple):
-    """A range that was marked, or whose mark was removed."""
+class TimedMark(NamedTuple):
+    """A range that was marked, or whose mark was removed, and when."""
 
     at: int
-    """Epoch ms, never before that of an earlier entry: a clock that was set back changes no
-    order."""
+    """Epoch ms."""
     topic: str
     queue_id: int
     change: Change
 
 
-def journalled_marks(journal: Journal) -> Iterator[JournalledMark]:
+def journalled_marks(journal: Journal) -> Iterator[TimedMark]:
     """Give what the journal has of marks: those of users, and those that were set late for a killed
-    redrive. Raises as ``Journal.entries``."""
+    redrive. Raises as ``Journal.entries``.
+
+    No time is before that of an earlier entry: a clock that was set back changes no order.
+    """
     at = 0
     for entry in journal.entries():
         if entry.get("what") not in (ACK, SETTLE) or entry.get("topic") is None:
@@ -33,4 +35,4 @@ def journalled_marks(journal: Journal) -> Iterator[JournalledMark]:
                 for queue_id, ranges in value["handled"].items():
                     for low, high in ranges:
                         change = (handled, low, high)
-                        yield JournalledMark(at, entry["topic"], int(queue_id), change)
+                        yield TimedMark(at, entry["topic"], int(queue_id), change)

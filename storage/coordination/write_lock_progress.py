@@ -47,8 +47,9 @@ class WriteLockProgress:
         """
         before, self._words = self._words, self._read_words()
         if self._words is not None and self._words != before:
+            looked_before = before is not None or self._holder is not None
             self._holder = None
-            return before is not None
+            return looked_before
         pid = pid_with_lock(self._lock_path, self._byte)
         busy = processor_time(pid) if self._words is None and pid != os.getpid() else None
         before_this, self._holder = self._holder, (pid, busy)

@@ -177,10 +177,10 @@ def test_a_walk(terminal: Terminal, tmp_path: Path, engine: str) -> None:
 
     # How late are we? Spark counts; in a short run this process does.
     options = "" if engine == "spark" else f"--engine {engine} "
-    header, row, *_ = type_(f"rmqctl lag report {options}2> told.txt")
+    header, row, *_ = type_(f"rmqctl lag report {options}2> errors.txt")
     assert cells(header)[:4] == ["GROUP", "TOPIC", "QUEUES", "LAG"]
     assert cells(row)[:4] == ["shop", "orders", "4", "1"]
-    assert f"counted by {engine}" in type_("cat told.txt")[0]
+    assert f"counted by {engine}" in type_("cat errors.txt")[0]
 
     # Ctrl-C ends what would go on for ever.
     terminal.interrupt("rmqctl lag watch shop --interval 200ms", "STATUS")

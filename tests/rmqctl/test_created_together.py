@@ -8,7 +8,7 @@ from tests.support.cli import run, start
 
 _OPTIONS = {"topic": "--queues", "group": "--retry-max-times"}
 _MEMBERS = {"topic": "write_queues", "group": "retry_max_times"}
-_ROUNDS = 2
+_ROUNDS = 3
 _OPERATORS = 4
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from storage.clock import now_ms
 from storage.configs.dlq_acks import DlqAcksFile, Marks
 from storage.configs.journal import SETTLE, Journal
-from storage.configs.journal_marks import JournalledMark, journalled_marks
+from storage.configs.journal_marks import TimedMark, journalled_marks
 from storage.configs.redrive_runs import SETTLED, RedriveRuns
 from storage.format.message import dlq_topic
 
@@ -78,13 +78,13 @@ def _sent_times(view: "StoreView", task: Task, receipts: list[dict[str, Any]]) -
     return {**times, **{place: sent.timestamp for place, sent in progress.late.items()}}
 
 
-def _removals(root: Path, topic: str) -> list[JournalledMark]:
+def _removals(root: Path, topic: str) -> list[TimedMark]:
     """The marks of a topic that users removed."""
     marks = journalled_marks(Journal(root))
     return [mark for mark in marks if mark.topic == topic and not mark.change[0]]
 
 
-def _is_removed(removals: list[JournalledMark], place: Place, sent_at: int) -> bool:
+def _is_removed(removals: list[TimedMark], place: Place, sent_at: int) -> bool:
     """Whether a mark was removed after its message was sent."""
     queue_id, offset = place
     return any(

@@ -32,7 +32,7 @@ from storage.configs.deleted_topics import DELETED_FILE, deleted_entry, read_del
 from storage.configs.dlq_acks import Change, DlqAcksFile, handled_entry
 from storage.configs.early_deliveries import EarlyDeliveries
 from storage.configs.journal import JOURNAL_ENTRY, Journal
-from storage.configs.journal_marks import JournalledMark, journalled_marks
+from storage.configs.journal_marks import TimedMark, journalled_marks
 from storage.configs.offset_samples import SAMPLE, OffsetSamples
 from storage.configs.progress_log import ProgressLog
 from storage.configs.progress_reader import MARK, OFFSETS_FILE, check_mark
@@ -249,7 +249,7 @@ def _marks(root: Path) -> dict[str, dict[int, list[Change]]]:
     return file
 
 
-def _redriven(root: Path) -> Iterator[JournalledMark]:
+def _redriven(root: Path) -> Iterator[TimedMark]:
     """The marks of redrives."""
     runs = RedriveRuns(root)
     for name in runs.names():
@@ -259,7 +259,7 @@ def _redriven(root: Path) -> Iterator[JournalledMark]:
                 at, offset = receipt["redriven_timestamp"] or 0, receipt["queue_offset"]
                 change = (True, offset, offset + 1)
                 topic = dlq_topic(task["group"])
-                yield JournalledMark(at, topic, receipt["queue_id"], change)
+                yield TimedMark(at, topic, receipt["queue_id"], change)
 
 
 def _ended(view: StoreView, error: CorruptFileError) -> OwnDamage:

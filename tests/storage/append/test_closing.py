@@ -96,7 +96,7 @@ def test_threads_that_put_when_it_is_closed_hear_that_it_is(
         except Exception as error:  # noqa: BLE001 - of whatever kind, which is checked below
             raised.append(type(error))
 
-    for _ in range(3):
+    for _ in range(5):
         raised.clear()
         started = threading.Semaphore(0)
         store = MessageStore.open(root)

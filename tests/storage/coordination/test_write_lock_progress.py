@@ -100,6 +100,20 @@ def test_work_on_a_page_that_is_rebuilt_is_progress(root: Path, shared: bytes) -
         assert [progress.is_made() for _ in range(2)] == [True, False]
 
 
+def test_a_page_that_has_been_rebuilt_is_progress(root: Path) -> None:
+    open_store(root).close()
+    page = root / "rmqctl" / SHARED_STATE_NAME
+    whole = page.read_bytes()
+    holder = LockFile(root / "lock")
+    assert holder.try_lock(WRITE_LOCK_BYTE)
+    page.write_bytes(b"")
+    progress = WriteLockProgress(root, root / "lock", WRITE_LOCK_BYTE)
+    assert not progress.is_made()
+    page.write_bytes(whole)
+    assert [progress.is_made() for _ in range(3)] == [True, False, False]
+    holder.close()
+
+
 def test_work_of_this_process_is_no_progress_of_a_holder_in_it(root: Path) -> None:
     open_store(root).close()
     holder = LockFile(root / "lock")
