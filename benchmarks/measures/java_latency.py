@@ -37,7 +37,7 @@ def measure(run: Run) -> Iterator[Row]:
 
 
 def _latency(run: Run) -> Iterator[Row]:
-    count = run.sized(1_000, 50)
+    count = run.sized(1_000, 200)
     ours: list[_Percentiles] = []
     java: list[_Percentiles] = []
     note = progress("latency beside Java")
