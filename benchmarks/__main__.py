@@ -77,7 +77,10 @@ _QUICK = (
 
 
 def main() -> int:
-    """Run the requested measures; 1 if one breaks, or with --strict if a goal is missed."""
+    """Run the requested measures; 1 if one breaks, or with --strict if a goal is missed.
+
+    Ctrl-C ends it with the table of what was measured until then; no document is written.
+    """
     options = _options()
     # Flow control logs its pauses; they are expected here.
     logging.getLogger("rmqctl.client.pull").setLevel(logging.ERROR)
@@ -86,6 +89,7 @@ def main() -> int:
     findings: dict[str, Finding] = {}
     missing: dict[str, str] = {}
     broken: dict[str, str] = {}
+    ended_early = False
     with tempfile.TemporaryDirectory(dir=options.dir, prefix="rmqctl-bench-") as directory:
         run = Run(Path(directory), options.rounds, options.quick)
         where = shape(run.directory)
@@ -100,6 +104,10 @@ def main() -> int:
                 missing[name] = str(error)
             except (AssertionError, OSError, subprocess.SubprocessError) as error:
                 broken[name] = f"broke: {error!r}"  # other measures go on
+            except KeyboardInterrupt:  # what was measured in an hour is shown
+                ended_early = True
+                clear_progress()
+                break
     rows = [row for finding in findings.values() for row in finding.rows]
     print(table(rows))
     for name, reason in (missing | broken).items():
@@ -109,6 +117,10 @@ def main() -> int:
     print(f"\n{goals - len(missed)} of {goals} goals met, {time.monotonic() - began:.0f} s")
     if options.json is not None:
         write_json(options.json, rows, missing | broken)
+    if ended_early:
+        not_begun = len(names) - len(findings) - len(missing.keys() & set(names)) - len(broken)
+        print(f"ended early: {not_begun} of {len(names)} measures are missing", file=sys.stderr)
+        return 130
     if options.document is not None:
         session = Session(
             findings=findings,
