@@ -118,8 +118,8 @@ def main() -> int:
     if options.json is not None:
         write_json(options.json, rows, missing | broken)
     if ended_early:
-        not_begun = len(names) - len(findings) - len(missing.keys() & set(names)) - len(broken)
-        print(f"ended early: {not_begun} of {len(names)} measures are missing", file=sys.stderr)
+        left = [name for name in names if name not in findings | missing | broken]
+        print(f"ended early, not measured: {', '.join(left)}", file=sys.stderr)
         return 130
     if options.document is not None:
         session = Session(
