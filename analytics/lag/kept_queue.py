@@ -72,7 +72,7 @@ class KeptQueue:
         self.observed = -1
         """The end that was observed last."""
         self.until = AT_ONCE
-        """When the messages that were stored have to be counted again."""
+        """When the messages that were stored have to be counted again, if the end stays."""
         self._arrived: int | None = None
         """Messages that were stored in the known part of the five minutes, or in all of them."""
         self._by_log = True
@@ -91,6 +91,10 @@ class KeptQueue:
         self.low, self.high = low, high
         self._count(moment, same=False)
         self.now = QueueNow(low, high, None, moment.history.ends(*self.place), self.heads)
+
+    def is_stale(self, as_of: int) -> bool:
+        """Whether something has to be found out anew, though bounds and files are as before."""
+        return self.until <= as_of or len(self.heads) > len(self._places)
 
     def refresh(self, low: int, high: int, moment: LookMoment) -> bool:
         """Take over the bounds; whether something has changed for its readers."""
@@ -127,11 +131,13 @@ class KeptQueue:
             leaves = next((at for at, _ in ends if at > known_from), None)
             self.until = FOREVER if leaves is None else leaves + RATE_WINDOW_MS
         elif same and self._nothing_new:
-            count = 0
+            count, self.until = 0, FOREVER
         elif same and self._first_new is not None and moment.arrivals.counts(*self._first_new):
             count = self._arrived
         else:
             count = self._count_by_log(moment.arrivals)
+            if self._nothing_new:
+                self.until = FOREVER
         self._arrived = count
 
     def _count_by_log(self, arrivals: StoredSince) -> int | None:

@@ -195,15 +195,18 @@ class RepeatedLook:
 
     def _refresh(self, moment: LookMoment) -> Mapping[str, Collection[int]]:
         """Read the bounds of queues; gives the ids of those that changed, by topic."""
-        all_queues = [queue for queues in self._queues.values() for queue in queues.values()]
+        some = [queue for queues in self._queues.values() for queue in queues.values()]
         read_at = self._now(moment)
         if read_at is None or read_at != self._read_at:
-            bounds = moment.bounds(all_queues)
+            bounds = moment.bounds(some)
         else:
-            bounds = [(queue.low, queue.high) for queue in all_queues]
+            if not moment.files_changed:
+                as_of = moment.as_of
+                some = [queue for queue in some if queue.is_stale(as_of)]
+            bounds = [(queue.low, queue.high) for queue in some]
         self._read_at = read_at
         changed: dict[str, list[int]] = {}
-        for queue, (low, high) in zip(all_queues, bounds, strict=True):
+        for queue, (low, high) in zip(some, bounds, strict=True):
             if queue.refresh(low, high, moment):
                 changed.setdefault(queue.place[0], []).append(queue.place[1])
         return changed

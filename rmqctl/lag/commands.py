@@ -151,7 +151,8 @@ def tell_unknown(cli: "Cli", seen: "LagSnapshot", topics: "Mapping[str, TopicCon
     elif not seen.group_lags:
         tell_no_progress(cli)
         return True
-    from rmqctl.admin.lag.unknown import not_read_sentences, unknown_sentences
+    from rmqctl.admin.lag.not_read import not_read_queues, not_read_sentences
+    from rmqctl.admin.lag.unknown import unknown_sentences
 
     sentences = unknown_sentences(seen)
     for sentence in sentences[:_TOLD]:
@@ -159,11 +160,8 @@ def tell_unknown(cli: "Cli", seen: "LagSnapshot", topics: "Mapping[str, TopicCon
     if len(sentences) > _TOLD:
         more = len(sentences) - _TOLD
         cli.warn(f"{more} more groups and topics are partly unknown; --by queue shows which")
-    not_read = list(not_read_sentences(seen, topics))
-    for sentence in not_read[:_TOLD]:
+    for sentence in not_read_sentences(list(not_read_queues(seen, topics))):
         cli.warn(sentence)
-    if len(not_read) > _TOLD:
-        cli.warn(f"{len(not_read) - _TOLD} more queues with unread messages are not read")
     return bool(sentences) or seen.doubt is not None
 
 

@@ -1,17 +1,13 @@
 """Unknown values of the groups of a lag snapshot, and why."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from shlex import quote
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from analytics.lag.unknown import unknown_ages, unknown_parts, unknown_risks
-from rmqctl.admin.offsets.queues import read_queues_without
-from storage.counted import counted
 
 if TYPE_CHECKING:
     from analytics.lag.counts import GroupCounts
     from analytics.lag.lag_snapshot import GroupLag, LagSnapshot
-    from storage.configs.topics import TopicConfig
 
 
 NO_PROGRESS: Final = "no group that was asked for has any progress: what is unread is unknown"
@@ -59,18 +55,3 @@ def unknown_sentences(seen: "LagSnapshot") -> list[str]:
     groups: Sequence[GroupLag | GroupCounts] = getattr(seen.group_lags, "counts", seen.group_lags)
     found = map(unknown_sentence, groups)
     return [sentence for sentence in found if sentence is not None]
-
-
-def not_read_sentences(seen: "LagSnapshot", topics: "Mapping[str, TopicConfig]") -> Iterator[str]:
-    """A sentence for each queue with unread messages that its topic's settings leave unread."""
-    for one in seen.group_lags:
-        config = topics.get(one.topic)
-        if not one.queues or read_queues_without(config, one.queues[-1].queue_id) is None:
-            continue  # mostly: they are by number
-        for queue in one.queues:
-            if queue.unread.lag and read_queues_without(config, queue.queue_id) is not None:
-                yield (
-                    f"group {one.group} in {one.topic}: queue {queue.queue_id} "
-                    f"({counted(queue.unread.lag, 'message')} unread) is not read; 'rmqctl topic "
-                    f"alter {quote(one.topic)} --read-queues {queue.queue_id + 1}' makes it read"
-                )

@@ -1,6 +1,6 @@
 """Repeated readings of the lag: their changes, and what is left to read."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from math import ceil
 from typing import TYPE_CHECKING
@@ -16,12 +16,14 @@ from rmqctl.exit_codes import NOT_FOUND
 from storage.configs.offset_samples import OffsetSamples
 
 from .columns import LagColumns
+from .not_read import not_read_queues, not_read_sentences
 from .snapshot import ReadersAgain
 from .unknown import NO_PROGRESS, unknown_sentences
 from .watch_rows import WatchedRateRow, WatchedRow
 
 if TYPE_CHECKING:
     from broker.api.broker import Broker
+    from storage.configs.topics import TopicConfig
     from storage.readonly import StoreView
 
     from .rows import LagRow
@@ -36,8 +38,10 @@ class Watcher:
         broker: "Broker",
         choice: Choice,
         now_ms: int,
-        tell: Callable[[str], None] = lambda _: None,
+        tell: Callable[[str], None] | None = None,
     ) -> None:
+        """``tell`` takes sentences about what is unknown and what is not read, each once as long
+        as it holds."""
         self._broker = broker
         self._readers = ReadersAgain(view, broker, choice)
         history = OffsetSamples(view.root).read(now_ms - TREND_WINDOW_MS)
@@ -46,14 +50,19 @@ class Watcher:
         self._before: dict[tuple[str, str], int | None] = {}
         self._tell = tell
         self._told: set[str] = set()
+        self._not_read: set[tuple[str, str, int]] = set()
+        """Of the last reading."""
         self.unknown: list[str] = []
         """The sentences about unknown values of the last reading."""
 
     def look(self, now_ms: int) -> LagSnapshot:
         """Read now, and keep the reading for the next ones."""
         chosen = self._readers.now()
-        seen = self._repeated.look(self._broker.topics(), chosen, now_ms)
-        self._tell_unknown(seen)
+        topics = self._broker.topics()
+        seen = self._repeated.look(topics, chosen, now_ms)
+        self._note_unknown(seen)
+        if self._tell is not None:
+            self._tell_not_read(seen, topics, self._tell)
         return seen
 
     def group_rows(self, seen: LagSnapshot) -> "list[LagRow]":
@@ -64,16 +73,29 @@ class Watcher:
         """The lag of each group and topic of the last reading."""
         return self._columns.lags(_counted(seen))
 
-    def _tell_unknown(self, seen: LagSnapshot) -> None:
-        """Warn once of unknown values, and again when they change."""
+    def _note_unknown(self, seen: LagSnapshot) -> None:
+        """Keep the sentences about unknown values, and tell those that are new."""
         doubts = [] if seen.doubt is None else [seen.doubt]
         if not seen.group_lags and not doubts:
             doubts = [NO_PROGRESS]
         self.unknown = self._columns.unknown(_counted(seen))
         sentences = {*doubts, *self.unknown}
-        for sentence in sorted(sentences - self._told):
-            self._tell(sentence)
+        if self._tell is not None:
+            for sentence in sorted(sentences - self._told):
+                self._tell(sentence)
         self._told = sentences
+
+    def _tell_not_read(
+        self,
+        seen: LagSnapshot,
+        topics: "Mapping[str, TopicConfig]",
+        tell: Callable[[str], None],
+    ) -> None:
+        """Tell of queues that are not read since this reading."""
+        queues = list(not_read_queues(seen, topics))
+        for sentence in not_read_sentences([q for q in queues if q.place not in self._not_read]):
+            tell(sentence)
+        self._not_read = {queue.place for queue in queues}
 
     def rows(self, seen: LagSnapshot, *, with_rates: bool) -> list[WatchedRow | WatchedRateRow]:
         """A row for each group and topic; call it once per reading."""

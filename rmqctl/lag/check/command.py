@@ -170,8 +170,11 @@ def _check(
     with no_search_for_cycles(), open_for_reading(cli) as broker:
         from analytics.lag.selection import Choice
         from rmqctl.admin import lag
+        from rmqctl.admin.lag.not_read import not_read_queues, not_read_sentences
 
         seen = lag.look(broker.view, broker, cli.now_ms, Choice(groups, topic, include_retry))
+        for sentence in not_read_sentences(list(not_read_queues(seen, broker.topics()))):
+            cli.warn(sentence)
         rows = lag.group_rows(seen)
         return lag.check(rows, limits, seen.as_of, lag.unknown_of(seen), seen.doubt)
 

@@ -106,11 +106,21 @@ def narrowed(store):
 
 @pytest.mark.parametrize(
     "command",
-    [("lag", "show"), ("lag", "show", "--by", "queue"), ("lag", "risk"), ("lag", "histogram", "g")],
-    ids=" ".join,
+    [
+        ("lag", "show", "-o", "json"),
+        ("lag", "show", "--by", "queue"),
+        ("lag", "risk"),
+        ("lag", "histogram", "g"),
+        ("lag", "check", "-o", "json"),
+        ("lag", "check", "-o", "prometheus"),
+        ("lag", "record", "--dry-run", "lag.jsonl"),
+        ("lag", "record", "--dry-run", "--interval", "1s", "lag.jsonl"),
+        ("lag", "watch", "-o", "jsonl", "--limit", 1),
+    ],
+    ids=lambda words: " ".join(map(str, words)),
 )
 def test_unread_messages_in_a_queue_that_is_not_read_are_told(narrowed, command):
-    result = run(*command, "-o", "json")
+    result = run(*command)
     assert "group g in t: queue 1 (5 messages unread) is not read" in result.err
     assert "'rmqctl topic alter t --read-queues 2'" in result.err
 

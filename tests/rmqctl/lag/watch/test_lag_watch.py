@@ -20,6 +20,7 @@ from rmqctl.cli.context import Cli
 from rmqctl.lag.watch.watch import Screen
 from rmqctl.output.cells import cells_of
 from rmqctl.output.view import Format, View
+from storage.configs.topics import TopicConfig
 from storage.format.message import Message
 from tests.support.cli import run, start
 
@@ -48,6 +49,24 @@ def test_without_any_progress_it_is_said_once(store):
         broker.update_consumer_offsets("g", [OffsetCommit("t", 0, 0)])
         assert len(watcher.rows(watcher.look(T + 2_000), with_rates=False)) == 1
     assert said == [NO_PROGRESS]
+
+
+def test_a_queue_that_is_not_read_is_named_once_as_long_as_it_is_not(end):
+    said: list[str] = []
+    with (
+        EmbeddedBroker.open(end) as broker,
+        EmbeddedBroker.open(end, read_only=True) as reader,
+    ):
+        watcher = Watcher(reader.view, reader, Choice(), T, said.append)
+        for number, queues in enumerate((0, 0, 8, 0)):
+            broker.update_topic(TopicConfig("t", queues, 8))
+            broker.send_column("t", [b"m"], [0])
+            watcher.look(T + number * 1_000)
+    assert [words.split(" (")[1].split(")")[0] for words in said if "is not read" in words] == [
+        "3 messages unread",
+        "6 messages unread",
+    ]
+    assert len(said) == 2
 
 
 @pytest.mark.feature(50, 51, 54, 60)
