@@ -26,7 +26,7 @@ class NotReadQueue(NamedTuple):
 
     @property
     def place(self) -> tuple[str, str, int]:
-        """Which queue of which group it is, whatever is unread in it."""
+        """Group, topic and queue id: without the count, which changes."""
         return self.group, self.topic, self.queue_id
 
 

@@ -51,7 +51,7 @@ class Watcher:
         self._tell = tell
         self._told: set[str] = set()
         self._not_read: set[tuple[str, str, int]] = set()
-        """Of the last reading."""
+        """Group, topic and id of the queues that were not read at the last reading."""
         self.unknown: list[str] = []
         """The sentences about unknown values of the last reading."""
 
@@ -91,7 +91,7 @@ class Watcher:
         topics: "Mapping[str, TopicConfig]",
         tell: Callable[[str], None],
     ) -> None:
-        """Tell of queues that are not read since this reading."""
+        """Name the queues that are not read, except those of the reading before."""
         queues = list(not_read_queues(seen, topics))
         for sentence in not_read_sentences([q for q in queues if q.place not in self._not_read]):
             tell(sentence)
