@@ -297,7 +297,8 @@ def test_others_see_how_far_a_slow_run_is(dead):
                 assert process.poll() is None
             assert process.poll() is None
         finally:
-            process.kill()
+            process.terminate()
+            process.wait(60)
 
 
 @pytest.mark.slow
