@@ -29,10 +29,9 @@ class Kept(Generic[S, T]):
     def of(self, things: Sequence[S]) -> Sequence[T]:
         """The value of each, until the next call; only those of other objects are made again."""
         make, values = self._make, self._values
-        if len(things) != len(values):
-            self._values = [make(thing) for thing in things]
-        else:
-            for number in changed(self._things, things):
-                values[number] = make(things[number])
+        known = min(len(values), len(things))
+        for number in changed(self._things[:known], things[:known]):
+            values[number] = make(things[number])
+        values[known:] = [make(thing) for thing in things[known:]]
         self._things = things
-        return self._values
+        return values

@@ -292,7 +292,8 @@ class KeptPair:
             if states is None:
                 states = self._states = [*map(self._rows.__getitem__, self.ids)]
             if reads is None:
-                reads = self._reads = [*map(self._read.__getitem__, self.ids)]
+                read = self._read
+                reads = self._reads = [read.get(queue_id, _NOT_READ) for queue_id in self.ids]
             known = GroupCounts(self.group, self.topic, self.ids, states, reads, *depth)
         self._counts = known
         return known

@@ -69,6 +69,8 @@ class LagSnapshot(NamedTuple):
     """Why progress may not be the groups' last; None without a reason."""
     delayed: Mapping[int, int | None] | None = None
     """Messages that wait by delay level; None where that is unknown."""
+    left: int = 0
+    """Groups in topics that are not in it, as they have not been looked at yet."""
 
 
 class QueueNow(NamedTuple):

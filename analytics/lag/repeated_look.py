@@ -11,6 +11,9 @@ Most groups are as they were, so they are passed over without a step of Python: 
 and of what is are compared as a whole. A GroupCounts, or a GroupLag, that did not change is the
 same object in the next snapshot, so that what was made of it may be kept, too
 (:class:`.kept.Kept`).
+
+The first look reads all queues. Where there are many, it may be made in parts: each gives the
+groups that have been looked at, all as of the first part.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from itertools import compress
 from operator import is_not
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from storage.coordination.shared_state import SharedStateBounds
 from storage.read.log_cut import LogCut
@@ -46,6 +49,25 @@ if TYPE_CHECKING:
 
 _FORGET_EVERY: Final = 100
 """Looks after which old observations are discarded."""
+_POSITIONS_A_QUEUE: Final = 8
+"""To judge so many takes about as long as to read a queue."""
+_MOST_PAUSE_MS: Final = 30_000
+"""A part that is asked for so long after the one before begins a new look."""
+
+Numbered = tuple[int, Sequence[int]]
+"""The number of a group in its topic, and the queues in which it is judged again."""
+
+
+class _Rest(NamedTuple):
+    """A first look of which a part is done."""
+
+    moment: LookMoment
+    depths: Depths
+    todo: Sequence[Numbered]
+    done: int
+    """How many of these have been looked at."""
+    asked: int
+    """The time (ms) of the last call."""
 
 
 class RepeatedLook:
@@ -64,16 +86,32 @@ class RepeatedLook:
         self._counts: list[GroupCounts | None] = []
         self._forget()
 
-    def look(self, topics: Mapping[str, TopicConfig], chosen: Readers, as_of: int) -> LagSnapshot:
-        """Look at a store whose progress was read before, and keep what was observed."""
+    def look(
+        self,
+        topics: Mapping[str, TopicConfig],
+        chosen: Readers,
+        as_of: int,
+        most_queues: int | None = None,
+    ) -> LagSnapshot:
+        """Look at a store whose progress was read before, and keep what was observed.
+
+        With ``most_queues`` a first look reads about so many, and gives the groups that read them.
+        While some are ``left``, the next call goes on with it: as of the first call's time, and
+        with its topics and progress.
+        """
         try:
-            return self._look(topics, chosen, as_of)
+            rest = self._rest
+            if rest is not None and self._is_same_store():
+                if 0 <= as_of - rest.asked < _MOST_PAUSE_MS:
+                    return self._go_on(rest._replace(asked=as_of), most_queues)
+            return self._look(topics, chosen, as_of, most_queues)
         except BaseException:
             self._forget()  # some of it may be of this look, and some of the one before
             raise
 
     def _forget(self) -> None:
         self._files = []
+        self._rest: _Rest | None = None
         self._queues: dict[str, dict[int, KeptQueue]] = {}
         self._read_at: tuple[int, int] | None = None
         """The log's end and the generation of files at which the queues were read; None: they have
@@ -103,38 +141,87 @@ class RepeatedLook:
         self._depths: dict[str, tuple[int | None, int, int]] = {}
         self._made = {key: made for key, made in self._made.items() if key in counts}
 
-    def _look(self, topics: Mapping[str, TopicConfig], chosen: Readers, as_of: int) -> LagSnapshot:
+    def _look(
+        self,
+        topics: Mapping[str, TopicConfig],
+        chosen: Readers,
+        as_of: int,
+        most_queues: int | None,
+    ) -> LagSnapshot:
         moment = self._moment(chosen, as_of)
         keys = list(chosen.offsets)
         if keys != self._keys:
             self._arrange(keys)
-        stale, dirty = self._stale(topics, moment)
+        in_parts = most_queues is not None and not any(self._queues.values())
+        todo = self._todo(topics, moment)
+        rest = _Rest(moment, Depths(self._view, chosen.all_offsets), todo, 0, as_of)
+        return self._go_on(rest, most_queues if in_parts else None)
+
+    def _go_on(self, rest: _Rest, most_queues: int | None) -> LagSnapshot:
+        """Do what is to be done, or a part of it.
+
+        What is seen is an observation once all is: to judge the later parts, it was not made
+        before. So what groups read is unknown until then.
+        """
+        moment, depths, todo, done, _ = rest
+        end = self._part(todo, done, most_queues)
+        is_whole = end == len(todo)
+        pairs, counts, members = self._pairs, self._counts, moment.chosen.members
+        stale = [(pairs[number], which) for number, which in todo[done:end] if which]
+        self._add_queues(stale, moment)
         self._read_heads(stale, moment)
         judge(stale, moment)
-        self._observe(stale, moment)
-        pairs, untils = self._pairs, self._untils
+        if is_whole:
+            if done:
+                stale = [(pairs[number], which) for number, which in todo if which]
+            self._observe(stale, moment)
+        dirty = {number for number, _ in todo[0 if is_whole else done : end]}
         for number in dirty:
-            untils[number] = pairs[number].until
-        depths = Depths(self._view, chosen.all_offsets)
-        for group, numbers in self._of_group.items():
-            depth = (*depths.of(group), chosen.members.get(group, 0))
+            self._untils[number] = pairs[number].until
+        groups = self._of_group if is_whole else {self._keys[number][0] for number in dirty}
+        for group in groups:
+            depth = (*depths.of(group), members.get(group, 0))
             if self._depths.get(group) != depth:
                 self._depths[group] = depth
-                dirty.update(numbers)
-        counts = self._counts
+                dirty.update(n for n in self._of_group[group] if counts[n] is not None)
         for number in dirty:
-            counts[number] = pairs[number].counts(self._depths[keys[number][0]])
+            counts[number] = pairs[number].counts(self._depths[self._keys[number][0]])
+        self._rest = None if is_whole else rest._replace(done=end)
         found = [one for one in counts if one is not None]
-        lags = CountedLags(self._keys, found, self._rates(moment), self._made)
-        return LagSnapshot(as_of, lags, self._view.progress_doubt(), depths.delayed)
+        keys = self._keys if is_whole else [*compress(self._keys, counts)]
+        lags = CountedLags(keys, found, self._rates(moment), self._made)
+        doubt = self._view.progress_doubt()
+        return LagSnapshot(moment.as_of, lags, doubt, depths.delayed, len(self._keys) - len(keys))
+
+    def _part(self, todo: Sequence[Numbered], done: int, most_queues: int | None) -> int:
+        """The end of the part from ``done`` on: its groups read about so many new queues."""
+        if most_queues is None:
+            return len(todo)
+        new: set[tuple[str, int]] = set()
+        positions = 0
+        for end in range(done, len(todo)):
+            if len(new) + positions // _POSITIONS_A_QUEUE >= most_queues:
+                return end
+            number, which = todo[end]
+            pair = self._pairs[number]
+            new.update((pair.topic, queue_id) for queue_id in which if queue_id not in pair.queues)
+            positions += len(which)
+        return len(todo)
+
+    def _bounds_now(self) -> tuple[Bounds | None, int]:
+        bounds = self._view.bounds
+        return bounds, bounds.made() if isinstance(bounds, SharedStateBounds) else 0
+
+    def _is_same_store(self) -> bool:
+        """Whether the ends of queues are still asked of the same."""
+        bounds, made = self._bounds_now()
+        return self._bounds[0] is bounds and self._bounds[1] == made
 
     def _moment(self, chosen: Readers, as_of: int) -> LookMoment:
         view = self._view
-        bounds = view.bounds
-        made = bounds.made() if isinstance(bounds, SharedStateBounds) else 0
-        if self._bounds[0] is not bounds or self._bounds[1] != made or as_of < self._as_of:
+        if self._rest is not None or not self._is_same_store() or as_of < self._as_of:
             self._forget()
-        self._bounds, self._as_of = (bounds, made), as_of
+        self._bounds, self._as_of = self._bounds_now(), as_of
         trend = Trend(self._history.watched, as_of)
         if trend.watched_since != self._watched_since:
             self._count_anew()
@@ -157,10 +244,10 @@ class RepeatedLook:
             for queue in queues.values():
                 queue.until = AT_ONCE
 
-    def _stale(
+    def _todo(
         self, topics: Mapping[str, TopicConfig], moment: LookMoment
-    ) -> tuple[Stale, set[int]]:
-        """The groups whose state may be another one than before, and their numbers."""
+    ) -> Sequence[Numbered]:
+        """The groups whose state may be another one than before."""
         as_of, members = moment.as_of, moment.chosen.members
         offsets = list(moment.chosen.offsets.values())
         numbers = range(len(offsets))
@@ -179,7 +266,7 @@ class RepeatedLook:
             pair = self._pairs[of_group[0]]
             if pair.has_members is not (members.get(group, 0) > 0):
                 dirty.update(of_group)
-        stale: list[tuple[KeptPair, Sequence[int]]] = []
+        todo: list[Numbered] = []
         for number in sorted(dirty):
             pair = self._pairs[number]
             topic = pair.topic
@@ -188,10 +275,8 @@ class RepeatedLook:
             which = pair.stale(
                 offsets[number], self._configs[topic], of_topic_changed, has_members, moment
             )
-            if which:
-                stale.append((pair, which))
-        self._add_queues(stale, moment)
-        return stale, dirty
+            todo.append((number, which))
+        return todo
 
     def _refresh(self, moment: LookMoment) -> Mapping[str, Collection[int]]:
         """Read the bounds of queues; gives the ids of those that changed, by topic."""
@@ -220,20 +305,19 @@ class RepeatedLook:
 
     def _add_queues(self, stale: Stale, moment: LookMoment) -> None:
         """Read queues that were not read before, each as a whole: its file is opened once."""
-        columns: dict[tuple[str, tuple[int, ...]], list[list[int | None]]] = defaultdict(list)
+        missing: dict[str, dict[int, None]] = {}
         for pair, which in stale:
-            missing = tuple([queue_id for queue_id in which if queue_id not in pair.queues])
-            if missing:
-                columns[pair.topic, missing].append([*map(pair.offsets.get, missing)])
+            ids = [queue_id for queue_id in which if queue_id not in pair.queues]
+            if ids:
+                missing.setdefault(pair.topic, {}).update(dict.fromkeys(ids))
         new: dict[KeptQueue, set[int | None]] = {}
-        for (topic, ids), of_groups in columns.items():
+        for topic, of_topic in missing.items():
             queues = self._queues[topic]
-            for queue_id, of_queue in zip(ids, zip(*of_groups, strict=True), strict=True):
-                queue = queues.get(queue_id)
-                if queue is None:
-                    queue = queues[queue_id] = KeptQueue(topic, queue_id)
-                    new[queue] = set()
-                new[queue].update(of_queue)
+            groups = [self._pairs[number].offsets for number in self._of_topic[topic]]
+            of_groups = [[*map(offsets.get, of_topic)] for offsets in groups]
+            for queue_id, of_queue in zip(of_topic, zip(*of_groups, strict=True), strict=True):
+                queue = queues[queue_id] = KeptQueue(topic, queue_id)
+                new[queue] = set(of_queue)
         all_new = list(new)
         for start in range(0, len(all_new), QUEUES_AT_ONCE):
             some = all_new[start : start + QUEUES_AT_ONCE]

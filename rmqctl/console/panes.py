@@ -113,13 +113,15 @@ class Pane:
         self._coming: list[Any] | None = None
         """Rows of a look that runs, if those of the look before are shown until it is complete."""
         self._arranged: tuple[Batch, Arranged] | None = None
+        self.is_wide = False
+        """Whether it is on a wide screen; the app sets it."""
         self.session: dict[str, Any] = {}
         """What screens of one store keep for each other; the app gives all panes the same."""
 
     @property
     def looks(self) -> tuple[Look, ...]:
         """The looks from which it is drawn."""
-        return (self.look, *self.spec.also)
+        return (self.look, *self.spec.also, *(self.spec.wide if self.is_wide else ()))
 
     def takes(self, batch: Batch) -> bool:
         """Whether rows are for this pane: of a walk, only those of the last request."""
@@ -189,6 +191,8 @@ class Pane:
     def take(self, batch: Batch) -> None:
         """Show the rows of a look once it is complete; where none are shown, as they come. One
         that fails, or is stopped, leaves the rows of the look before."""
+        if batch.goes_on and self.as_of is not None and not self.loading:
+            return  # all rows of an earlier look are shown
         if batch.first:
             self._coming = None if self._shows_at_once() else []
         if self._coming is not None and batch.error is None:
@@ -200,7 +204,7 @@ class Pane:
                 return
         self.took_ms, self.notices, self.error = batch.took_ms, batch.notices, batch.error
         self.lost = batch.lost
-        self.loading = not batch.complete
+        self.loading = batch.goes_on or not batch.complete
         self.progress, self.stopped = batch.progress, batch.stopped
         if batch.error is not None:
             return
@@ -212,7 +216,7 @@ class Pane:
 
     def _shows_at_once(self) -> bool:
         """Whether rows are shown as they come."""
-        return self.as_of is None or self.look.walk
+        return self.as_of is None or self.loading or self.look.walk
 
     def _show_rows(self, batch: Batch) -> None:
         self.table.set_now(batch.as_of)

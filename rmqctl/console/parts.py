@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from operator import is_not
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from rmqctl.console.specs import PaneSpec
 from rmqctl.output.layout import GAP
@@ -23,9 +23,12 @@ T = TypeVar("T")
 class Part:
     """The rows of one look: those of the last one that was complete."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, shows_some: bool = True) -> None:
         self.rows: list[Any] | None = None
         """None before the first look was complete."""
+        self.goes_on = False
+        """Whether these are a part of the rows, of which the next look has more."""
+        self._shows_some = shows_some
         self.as_of: int | None = None
         self.error: str | None = None
         self.took_ms = 0
@@ -40,36 +43,54 @@ class Part:
         self.lost, self.notices = batch.lost, batch.notices
         if batch.error is not None or batch.stopped:
             return
+        if batch.goes_on and not (self._shows_some and (self.rows is None or self.goes_on)):
+            return
         if batch.first:
             self._coming = batch.rows
         else:
             self._coming += batch.rows
         if batch.complete:
             self.rows, self.as_of, self.hidden = self._coming, batch.as_of, batch.hidden
+            self.goes_on = batch.goes_on
             self._coming = []
 
 
 class PartsPane(Pane):
     """A pane whose looks are kept apart. A subclass draws them, or makes rows of them."""
 
+    SHOWS_SOME: ClassVar[bool] = True
+    """Whether rows are taken before all are there. What is made of some of them, as a sum or a
+    sentence, would be wrong."""
+
     def __init__(self, spec: PaneSpec, place: Place, view: View) -> None:
         super().__init__(spec, place, view)
-        self.parts: dict[Look, Part] = {look: Part() for look in self.looks}
+        self._parts: dict[Look, Part] = {}
         self._made: dict[str, tuple[int, tuple[object, ...], Any]] = {}
         self._prepared: dict[str, list[tuple[object, Any]]] = {}
         """What was made of the rows that were read last, and of those before them."""
 
+    @property
+    def parts(self) -> list[Part]:
+        """What was read, for each of its looks."""
+        return [self._part(look) for look in self.looks]
+
+    def _part(self, look: Look) -> Part:
+        found = self._parts.get(look)
+        if found is None:
+            found = self._parts[look] = Part(shows_some=self.SHOWS_SOME)
+        return found
+
     def take(self, batch: Batch) -> None:
         """Take rows of one of the looks."""
-        self.parts[batch.asked.look].take(batch)
-        parts = self.parts.values()
+        self._part(batch.asked.look).take(batch)
+        parts = self.parts
         self.took_ms = sum(part.took_ms for part in parts)
         self.lost = any(part.lost for part in parts)
         self.notices = tuple(dict.fromkeys(note for part in parts for note in part.notices))
         self.error = next((part.error for part in parts if part.error is not None), None)
         unread = any(part.rows is None and part.error is None for part in parts)
         self.stopped = unread and batch.stopped and self.look.walk
-        self.loading = unread and not self.stopped
+        self.loading = any(part.goes_on for part in parts) or (unread and not self.stopped)
         known = [part.as_of for part in parts if part.as_of is not None]
         self.as_of = min(known, default=None)
         self.hidden = 0
@@ -82,13 +103,13 @@ class PartsPane(Pane):
         """Show another place; what was read of the one before is dropped."""
         reads = super().show(place)
         if reads or place is None:
-            self.parts = {look: Part() for look in self.looks}
+            self._parts = {}
             self.changed()
         return reads
 
     def rows_of(self, look: Look) -> list[Any] | None:
         """The rows of a look; None before they are read."""
-        return self.parts[look].rows
+        return self._part(look).rows
 
     def changed(self) -> None:
         """Called when rows have come."""
@@ -128,7 +149,7 @@ class PartsPane(Pane):
     def problems(self, width: int, most: int) -> list[Line]:
         """Why looks failed, each reason once, with the age of the oldest rows that are left."""
         failed: dict[str, int | None] = {}
-        for part in self.parts.values():
+        for part in self.parts:
             if part.error is not None:
                 ages = (part.as_of, failed.get(part.error))
                 failed[part.error] = min((age for age in ages if age is not None), default=None)
@@ -142,11 +163,12 @@ class PartsPane(Pane):
 class DrawnPane(PartsPane):
     """A pane that is drawn: no rows, no cursor."""
 
+    SHOWS_SOME = False
     shows_notes = False
 
     def count_text(self) -> str:
         """Whether all is read."""
-        unread = sum(part.rows is None for part in self.parts.values())
+        unread = sum(part.rows is None for part in self.parts)
         if not unread or self.empty:
             return ""
         return f"{len(self.parts) - unread} of {len(self.parts)} parts read"
@@ -170,7 +192,7 @@ class DrawnPane(PartsPane):
         self.height = max(1, height - len(found))
         if self.empty:
             found.append(text_line("  no row is under the cursor", Role.DIM))
-        elif all(part.rows is None for part in self.parts.values()):
+        elif all(part.rows is None for part in self.parts):
             if not self.error:
                 said = f"  {STOPPED}" if self.stopped else "  reading ..."
                 found.append(text_line(said, Role.DIM))

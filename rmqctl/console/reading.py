@@ -57,6 +57,8 @@ class Batch(NamedTuple):
     """Whether the look was ended before its last row."""
     lost: bool = False
     """Whether it failed as the store could not be opened."""
+    goes_on: bool = False
+    """Whether the rows are a part, and the next look has more."""
 
 
 class _Stopped(Exception):
@@ -200,7 +202,7 @@ class Reader:
         first = True
         progress: Progress | None = None
         last = begun
-        lost = False
+        lost = goes_on = False
 
         def hand_over(*, complete: bool, error: str | None = None, stopped: bool = False) -> None:
             nonlocal rows, first, last
@@ -210,8 +212,14 @@ class Reader:
             sentences = dict.fromkeys((*self._store.warned, *notices))
             shown = tuple(sentence.replace(root, "") for sentence in sentences)
             batch = Batch(asked, rows, first, complete, as_of, took, shown, hidden, error)
-            self._answer(batch._replace(progress=progress, stopped=stopped, lost=lost))
+            self._answer(
+                batch._replace(progress=progress, stopped=stopped, lost=lost, goes_on=goes_on)
+            )
             rows, first, last = [], False, time.monotonic()
+
+        def go_on() -> None:
+            nonlocal goes_on
+            goes_on = True
 
         def advance(now: Progress) -> None:
             nonlocal progress
@@ -227,7 +235,7 @@ class Reader:
             lost = False
             source = Source(
                 *(broker, as_of, notices.append, self._memory, advance, self._zone),
-                self._settings,
+                *(self._settings, go_on),
             )
             found: Iterable[Any] = asked.look.read(source, asked.place)
             if asked.look.users_only and not asked.everything:

@@ -24,6 +24,8 @@ class PaneSpec(NamedTuple):
     """Whether it has no cursor of its own, so that tab passes over it."""
     also: Sequence[Look] = ()
     """Further looks from which it is drawn."""
+    wide: Sequence[Look] = ()
+    """Those from which it is drawn on a wide screen only."""
     beside: bool = False
     """Whether it stands at the right of the pane before it, where the screen is wide."""
     of_row: Callable[[Any], Place | None] | None = None

@@ -268,10 +268,11 @@ class ProgressFile:
     def _not_writable(self, error: OSError) -> StoreNotWritableError:
         return StoreNotWritableError(self.path, error.strerror or str(error))
 
-    def _open_to_add(self) -> _Opened | None:
+    def _open_to_add(self, *, keeps_long: bool = False) -> _Opened | None:
         """Open the log to write at its end, read up to there; None if a table is to be written.
 
-        A log that has become long is replaced first. Raises StoreNotWritableError.
+        A log that has become long is replaced first, unless it is kept. Raises
+        StoreNotWritableError.
         """
         while True:
             try:
@@ -293,7 +294,7 @@ class ProgressFile:
                         and self._reader.is_marked
                         and not self._distrusted
                     ):
-                        is_replaced = self._replace_long(log)
+                        is_replaced = not keeps_long and self._replace_long(log)
                         fit = None if is_replaced else log
             finally:
                 if fit is None:
@@ -390,7 +391,9 @@ class ProgressFile:
     def _note_exported(self, table: ProgressTable, *, changed: bool) -> None:
         """Note that Java's file has the offsets of this table, which differs from our file's if it
         has ``changed``."""
-        opened = None if changed else self._open_to_add()
+        # The next commit replaces a long log: then those who read it since this note have the last
+        # line that is in the table, and need not read the table.
+        opened = None if changed else self._open_to_add(keeps_long=True)
         if opened is None:
             self._put(table)
             return

@@ -55,11 +55,12 @@ class Watcher:
         self.unknown: list[str] = []
         """The sentences about unknown values of the last reading."""
 
-    def look(self, now_ms: int) -> LagSnapshot:
-        """Read now, and keep the reading for the next ones."""
+    def look(self, now_ms: int, most_queues: int | None = None) -> LagSnapshot:
+        """Read now, and keep the reading for the next ones. With ``most_queues`` the first reading
+        is made in parts, one a call; see :meth:`.RepeatedLook.look`."""
         chosen = self._readers.now()
         topics = self._broker.topics()
-        seen = self._repeated.look(topics, chosen, now_ms)
+        seen = self._repeated.look(topics, chosen, now_ms, most_queues)
         self._note_unknown(seen)
         if self._tell is not None:
             self._tell_not_read(seen, topics, self._tell)

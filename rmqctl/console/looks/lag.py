@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _SHARED_MS: Final = 500
 """Looks that begin within this time share one reading."""
+_MOST_QUEUES: Final = 10_000
+"""A first reading of more queues is made in parts of about so many: each takes a second or two."""
 RISK_WITHIN_MS: Final = 86_400_000
 """How far ``lag risk`` looks ahead without an option."""
 
@@ -45,9 +47,10 @@ class TrendRow(NamedTuple):
 class TrendRows(list[TrendRow]):
     """The trends of all groups, and their sum."""
 
-    def __init__(self, rows: Iterable[TrendRow], total: list[int | None]) -> None:
+    def __init__(self, rows: Iterable[TrendRow], total: list[int | None] | None) -> None:
         super().__init__(rows)
-        self.total = total
+        self.total = [NO_LOOK] * SLOTS if total is None else total
+        """Of a part of the groups there is no sum."""
 
 
 _ALL: Final = Choice()
@@ -75,9 +78,9 @@ class _Watched:
     def look(self, source: Source) -> "LagSnapshot":
         """The lag now, or that of a moment ago."""
         seen = self.seen
-        if seen is None or not 0 <= source.now_ms - seen.as_of < _SHARED_MS:
+        if seen is None or seen.left or not 0 <= source.now_ms - seen.as_of < _SHARED_MS:
             with no_search_for_cycles():
-                seen = self.seen = self.watcher.look(source.now_ms)
+                seen = self.seen = self.watcher.look(source.now_ms, _MOST_QUEUES)
                 self._keep(source, seen)
                 if gc.get_count()[0] > MANY_NEW:
                     gc.freeze()  # most of it stays, and a look makes no cycles
@@ -92,8 +95,9 @@ class _Watched:
         keys, lags = keys_of(seen), self.watcher.lags(seen)
         before, slot, earlier = self._kept
         self._kept = keys, seen.as_of // STEP_MS, lags
-        known = [lag for lag in lags if lag is not None]
-        self._sums[seen.as_of // STEP_MS] = sum(known) if known else None
+        if not seen.left:
+            known = [lag for lag in lags if lag is not None]
+            self._sums[seen.as_of // STEP_MS] = sum(known) if known else None
         if keys is before and slot == seen.as_of // STEP_MS:
             others = [*compress(range(len(lags)), map(ne, lags, earlier))]
             history.add(seen.as_of, [(keys[number], lags[number]) for number in others])
@@ -115,7 +119,7 @@ class _Watched:
             kept = Kept(lambda one: _trend(history, one, now))
             self._trends = now // STEP_MS, kept
         rows = kept.of(lags.counts)
-        return TrendRows(rows, self._total(rows, now // STEP_MS))
+        return TrendRows(rows, None if seen.left else self._total(rows, now // STEP_MS))
 
     def _total(self, rows: Sequence[TrendRow], slot: int) -> list[int | None]:
         """The lag of all groups in the last hour. Their trends are added up where groups have come
@@ -170,6 +174,7 @@ def seen_lag(source: Source, choice: Choice) -> "LagSnapshot":
     """The lag now. Unknown parts are noticed each time."""
     watched = _watched(source, choice)
     seen = watched.look(source)
+    looked_at = len(seen.group_lags)
     if choice == watched.choice:
         unknown = watched.watcher.unknown
     else:
@@ -177,6 +182,10 @@ def seen_lag(source: Source, choice: Choice) -> "LagSnapshot":
         unknown = lag.unknown_sentences(seen)
     for sentence in unknown if seen.doubt is None else [seen.doubt, *unknown]:
         source.notice(sentence)
+    if seen.left:
+        of = looked_at + seen.left
+        source.notice(f"{seen.left:,} of {of:,} groups in topics are still to be looked at")
+        source.go_on()
     return seen
 
 

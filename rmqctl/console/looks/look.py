@@ -52,6 +52,8 @@ class Source(NamedTuple):
     """The zone of times without one; None: the local one."""
     settings: "Settings | None" = None
     """The settings of the call."""
+    go_on: Callable[[], object] = lambda: None
+    """Takes that the rows are a part, and that the next look, wanted at once, has more."""
 
     @property
     def view(self) -> "StoreView":

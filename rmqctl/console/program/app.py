@@ -14,7 +14,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from rmqctl.console import frame
-from rmqctl.console.boxes import Box, beside, boxes
+from rmqctl.console.boxes import WIDE, Box, beside, boxes
 from rmqctl.console.drawing import Line, cut_line, text_line
 from rmqctl.console.driver import ConsoleDriver
 from rmqctl.console.helping import help_lines
@@ -276,6 +276,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
         if not pane.empty:
             pane.lost = False
             pane.everything = self.everything
+            pane.is_wide = self.size.width >= WIDE
             pane.asked_everything = everything = pane.wants_everything()
             reader = self._walks() if pane.look.walk else self.reader
             for look in pane.looks:
@@ -352,6 +353,8 @@ class ConsoleApp(App[int], inherit_bindings=False):
             if self.paused and batch.asked.look.endless and self.walker is not None:
                 self.walker.hold(held=True)
             self.draw()
+            if batch.goes_on and batch.complete and batch.error is None:
+                self.look()
         except Exception as error:  # noqa: BLE001 - else it would be raised in the reader's thread
             self._handle_exception(error)
 
@@ -415,6 +418,8 @@ class ConsoleApp(App[int], inherit_bindings=False):
         """Draw for the new size."""
         if self.panes:
             self.draw()
+        if self.size.width >= WIDE and not all(pane.is_wide for pane in self.panes):
+            self.look()
 
     def on_key(self, event: KeyEvent) -> None:
         """Do what the table of keys says."""

@@ -28,7 +28,7 @@ class GroupsPane(TailedPane):
 
 SCREENS: Final = {
     "groups": ScreenSpec(
-        lambda place: "Groups", [PaneSpec(groups.GROUPS, also=[lag.TRENDS], pane=GroupsPane)]
+        lambda place: "Groups", [PaneSpec(groups.GROUPS, wide=[lag.TRENDS], pane=GroupsPane)]
     ),
     "group": ScreenSpec(
         lambda place: f"Groups > {place.name}",

@@ -83,12 +83,12 @@ class AttentionPane(TailedPane):
     @property
     def looks(self) -> tuple[Look, ...]:
         """The looks whose rows it is made of."""
-        return tuple(self.spec.also)
+        return super().looks[1:]
 
     def rows(self) -> list[Any] | None:
         """The rows, made of those of the looks."""
         now = now_ms()
-        parts = [self.rows_of(look) for look in _SEEN[:-1]]
+        parts = [self.rows_of(look) for look in _SEEN]
         return self.made_of("rows", lambda: self._rows_at(now), *parts, at=now // 1000)
 
     def _rows_at(self, now: int) -> list[Any]:
@@ -117,7 +117,7 @@ class AttentionPane(TailedPane):
 
     def count_text(self) -> str:
         """How many rows there are, and whether all looks have been read."""
-        unread = sum(part.rows is None for part in self.parts.values())
+        unread = sum(part.rows is None for part in self.parts)
         more = f"   {len(self.parts) - unread} of {len(self.parts)} parts read" if unread else ""
         return super().count_text() + more
 
@@ -191,7 +191,6 @@ _SEEN: Final = (
     new_letters.NEW,
     retries.AGENDA,
     store.LEVERS,
-    lag.TRENDS,
 )
 
 SCREENS: Final = {
@@ -201,11 +200,14 @@ SCREENS: Final = {
             PaneSpec(
                 groups.GROUPS,
                 also=[*_SEEN[1:], topics.TOPICS],
+                wide=[lag.TRENDS],
                 height=5,
                 still=True,
                 pane=SummaryPane,
             ),
-            PaneSpec(ATTENTION, "NEEDS ATTENTION", also=_SEEN, pane=AttentionPane),
+            PaneSpec(
+                ATTENTION, "NEEDS ATTENTION", also=_SEEN, wide=[lag.TRENDS], pane=AttentionPane
+            ),
             PaneSpec(groups.GROUPS, "GROUPS BY LAG", height=8, room=26, still=True, pane=ByLagPane),
             PaneSpec(
                 groups.QUEUES,

@@ -13,7 +13,7 @@ from broker.embedded.broker import EmbeddedBroker
 from storage.configs.consumer_offsets import topic_at_group
 from storage.configs.offset_samples import OffsetSamples
 from storage.format.message import Message
-from tests.support.lag_world import T, World, sample_of
+from tests.support.lag_world import QUEUES, TOPICS, T, World, sample_of
 
 LOOKS = 30
 
@@ -52,6 +52,71 @@ def test_each_look_equals_a_whole_look_with_the_same_history(tmp_path, seed):
             history.add_seen(*sample_of(whole), is_first=not number)
             if rng.random() < 0.1:
                 history.forget_before(world.now - TREND_WINDOW_MS)
+
+
+def without_rate_out(one):
+    """A group whose rates of reading are unknown."""
+    return one._replace(queues=[queue._replace(rate_out=None) for queue in one.queues])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "seed", [*range(6), *(pytest.param(n, marks=pytest.mark.long) for n in range(6, 200))]
+)
+def test_the_parts_of_a_first_look_are_one_look(tmp_path, seed):
+    """All of them are of the first one's moment, though messages come between them."""
+    world = World(tmp_path / "s", seed)
+    world.begin()
+    for _ in range(8):
+        world.step()
+    since, most_queues = world.now - TREND_WINDOW_MS, 1 + seed % 3
+    history = OffsetSamples(world.root).read(since)
+    with EmbeddedBroker.open(world.root, read_only=True) as reader, world.writer:
+        repeated = RepeatedLook(reader.view, OffsetSamples(world.root).read(since))
+        whole = look_at(reader.view, world.topics, world.readers(), world.now, history)
+        count, parts, asked = len(whole.group_lags), 1, world.now
+        seen = repeated.look(world.topics, world.readers(), asked, most_queues)
+        while seen.left:
+            assert len(seen.group_lags) == count - seen.left
+            assert [*map(without_rate_out, seen.group_lags)] == [
+                *map(without_rate_out, whole.group_lags[: count - seen.left])
+            ]
+            for queue_id in range(QUEUES):
+                world.writer.send(Message(world.rng.choice(TOPICS), b"later"), queue_id)
+            parts, asked = parts + 1, asked + 1_000
+            seen = repeated.look({}, world.readers(), asked, most_queues)
+        assert parts > 1 or count < 3 or most_queues > 1
+        assert not (differs := differing(seen, whole)), repr(differs)
+        assert seen == whole
+        history.add_seen(*sample_of(whole), is_first=True)
+        for _ in range(LOOKS):
+            world.step()
+            whole = look_at(reader.view, world.topics, world.readers(), world.now, history)
+            seen = repeated.look(world.topics, world.readers(), world.now, most_queues)
+            assert not (differs := differing(seen, whole)), repr(differs)
+            assert seen == whole
+            history.add_seen(*sample_of(whole), is_first=False)
+
+
+def test_a_part_that_is_asked_for_late_begins_a_new_look(tmp_path):
+    """As where the screen was left meanwhile: what was true then is of no use."""
+    world = World(tmp_path / "s", 0)
+    for topic in TOPICS:
+        world.writer.send(Message(topic, b"x"), 0)
+    world.offsets = {("g", topic): {0: 0} for topic in TOPICS}
+    with EmbeddedBroker.open(world.root, read_only=True) as reader, world.writer:
+        repeated = RepeatedLook(reader.view, OffsetSamples(world.root).read(0))
+
+        def look():
+            seen = repeated.look({}, world.readers(), world.now, 1)
+            return seen.as_of - T, seen.left
+
+        assert look() == (0, 2)
+        world.now += 29_000
+        assert look() == (0, 1)
+        world.now += 30_000
+        assert look() == (59_000, 2)
+        assert [look(), look(), look()] == [(59_000, 1), (59_000, 0), (59_000, 0)]
 
 
 def test_rates_are_of_the_time_since_it_was_watched_without_a_gap(tmp_path):

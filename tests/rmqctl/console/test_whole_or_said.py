@@ -9,10 +9,12 @@ from broker.api.offsets import OffsetCommit
 from broker.embedded.broker import EmbeddedBroker
 from broker.new_store import create_store
 from rmqctl.console.details import DetailPane
+from rmqctl.console.looks import lag
 from rmqctl.console.looks.look import Place
 from rmqctl.console.looks.new_letters import NEW_MS
 from rmqctl.console.looks.walks import KEPT
 from rmqctl.console.parts import DrawnPane
+from rmqctl.console.program.app import ConsoleApp
 from rmqctl.console.screens.table import TABLE
 from storage.clock import now_ms
 from storage.config import SMALL_STORE
@@ -345,3 +347,58 @@ def test_a_long_name_leaves_room_for_the_count(rich):
             check_lists(console, rich)
 
     drive(rich, steps, "groups", size=(60, 15))
+
+
+FALSE_OF_SOME = re.compile(
+    r"nothing needs attention|deleted within a day is unread|no group has any progress"
+)
+"""Sentences about all groups: of some of them they may be false."""
+
+
+@pytest.mark.parametrize("screen", ["groups", "overview", "health"])
+def test_a_first_reading_in_parts_says_so_until_all_is_there(many, monkeypatch, screen):
+    """As of a store with more queues than are read at once."""
+    monkeypatch.setattr(lag, "_MOST_QUEUES", 10)
+    seen = []
+    take = ConsoleApp._take
+
+    def noted(app, batch):
+        take(app, batch)
+        if batch.goes_on:
+            seen.append("\n".join("".join(s.text for s in line) for line in app.lines(140, 40)))
+
+    monkeypatch.setattr(ConsoleApp, "_take", noted)
+
+    async def steps(console):
+        await console.read()
+        await console.until(lambda: "still to be looked at" not in console.text())
+        await console.until(lambda: not any(pane.loading for pane in console.app.panes))
+        check_lists(console, many)
+        assert "so far" not in console.text()
+
+    drive(many, steps, screen, size=(140, 40))
+    assert len(seen) > 2
+    for text in seen:
+        assert re.search(r"\d+ of 122 groups in topics are still to be looked at", text), text
+        assert not FALSE_OF_SOME.search(text), text
+    assert any("so far" in text for text in seen) is (screen != "health")
+
+
+@pytest.mark.parametrize("screen", ["groups", "overview"])
+def test_what_only_a_wide_screen_shows_is_read_there_only(many, screen):
+    """And at once when the screen becomes wide."""
+
+    async def steps(console):
+        app = console.app
+        await console.read()
+        pane = app.pane
+        assert lag.TRENDS not in pane.looks
+        assert pane.rows_of(lag.TRENDS) is None
+        app.look_every(3_600.0)  # no later look helps
+        await console.pilot.resize_terminal(140, 40)
+        await console.until(lambda: pane.rows_of(lag.TRENDS) is not None)
+        await console.until(lambda: " 1 H" in console.text())
+        await console.pilot.resize_terminal(80, 24)
+        await console.until(lambda: " 1 H" not in console.text())
+
+    drive(many, steps, screen, size=(80, 24))

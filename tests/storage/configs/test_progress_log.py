@@ -12,6 +12,7 @@ import pytest
 
 from storage.configs import progress_log
 from storage.configs.checksummed_json import entry_of, seal
+from storage.configs.consumer_offsets import consumer_offset_file
 from storage.configs.progress import OFFSETS_MARK, ProgressFile
 from storage.configs.progress_log import ProgressLog
 from storage.configs.progress_reader import MARK
@@ -215,6 +216,30 @@ def test_a_long_log_is_replaced_and_all_processes_go_on(
     assert reader.read().queues == ProgressFile(root).read().queues
     # Who has applied the last line has the table: it is parsed at the start alone.
     assert len(parsed) < 8
+
+
+@pytest.mark.usefixtures("short")
+def test_a_reader_of_exported_progress_parses_no_table_that_takes_the_place_of_a_log(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a console beside a broker, which exports what was committed."""
+    writer, reader = ProgressFile(root), ProgressFile(root)
+    parsed, read = [], ProgressLog._read_table
+
+    def count(log: ProgressLog, *line: Any) -> Any:
+        parsed.append(log.path)
+        return read(log, *line)
+
+    monkeypatch.setattr(ProgressLog, "_read_table", count)
+    inodes = set()
+    for number in range(90):
+        writer.commit({(f"T@g{n}", 0): QueueProgress(0, number) for n in range(4)})
+        writer.export()
+        inodes.add(writer.path.stat().st_ino)
+        assert reader.read().get("T@g3", 0) == (0, number)
+    assert len(inodes) > 1, "no log was replaced"
+    assert len(parsed) < 8
+    assert consumer_offset_file(root).load().made["T@g3"] == {0: 89}
 
 
 @pytest.mark.usefixtures("short")
