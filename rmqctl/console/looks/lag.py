@@ -174,7 +174,10 @@ def seen_lag(source: Source, choice: Choice) -> "LagSnapshot":
     """The lag now. Unknown parts are noticed each time."""
     watched = _watched(source, choice)
     seen = watched.look(source)
-    looked_at = len(seen.group_lags)
+    if seen.left:
+        of = len(seen.group_lags) + seen.left
+        source.notice(f"{seen.left:,} of {of:,} groups in topics are still to be looked at")
+        source.go_on()
     if choice == watched.choice:
         unknown = watched.watcher.unknown
     else:
@@ -182,10 +185,6 @@ def seen_lag(source: Source, choice: Choice) -> "LagSnapshot":
         unknown = lag.unknown_sentences(seen)
     for sentence in unknown if seen.doubt is None else [seen.doubt, *unknown]:
         source.notice(sentence)
-    if seen.left:
-        of = looked_at + seen.left
-        source.notice(f"{seen.left:,} of {of:,} groups in topics are still to be looked at")
-        source.go_on()
     return seen
 
 

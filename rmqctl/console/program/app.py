@@ -418,8 +418,8 @@ class ConsoleApp(App[int], inherit_bindings=False):
         """Draw for the new size."""
         if self.panes:
             self.draw()
-        if self.size.width >= WIDE and not all(pane.is_wide for pane in self.panes):
-            self.look()
+        if event.size.width >= WIDE and not all(pane.is_wide for pane in self.panes):
+            self.call_later(self.look)  # the app has the new size then
 
     def on_key(self, event: KeyEvent) -> None:
         """Do what the table of keys says."""

@@ -61,7 +61,7 @@ def rich(tmp_path_factory):
 def errors(console):
     """The reason of each look that failed."""
     panes = console.app.panes
-    parts = [part for pane in panes for part in getattr(pane, "parts", {}).values()]
+    parts = [part for pane in panes for part in getattr(pane, "parts", ())]
     return {of.error for of in (*panes, *parts)} - {None}
 
 

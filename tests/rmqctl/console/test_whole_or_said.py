@@ -395,6 +395,7 @@ def test_what_only_a_wide_screen_shows_is_read_there_only(many, screen):
         assert lag.TRENDS not in pane.looks
         assert pane.rows_of(lag.TRENDS) is None
         app.look_every(3_600.0)  # no later look helps
+        await console.until(lambda: not app.reader.busy)
         await console.pilot.resize_terminal(140, 40)
         await console.until(lambda: pane.rows_of(lag.TRENDS) is not None)
         await console.until(lambda: " 1 H" in console.text())
