@@ -101,10 +101,11 @@ class RepeatedLook:
         """
         try:
             rest = self._rest
-            if rest is not None and self._is_same_store():
-                if 0 <= as_of - rest.asked < _MOST_PAUSE_MS:
-                    return self._go_on(rest._replace(asked=as_of), most_queues)
-            return self._look(topics, chosen, as_of, most_queues)
+            if rest is None or not (
+                0 <= as_of - rest.asked < _MOST_PAUSE_MS and self._is_same_store()
+            ):
+                return self._look(topics, chosen, as_of, most_queues)
+            return self._go_on(rest._replace(asked=as_of), most_queues)
         except BaseException:
             self._forget()  # some of it may be of this look, and some of the one before
             raise
@@ -244,9 +245,7 @@ class RepeatedLook:
             for queue in queues.values():
                 queue.until = AT_ONCE
 
-    def _todo(
-        self, topics: Mapping[str, TopicConfig], moment: LookMoment
-    ) -> Sequence[Numbered]:
+    def _todo(self, topics: Mapping[str, TopicConfig], moment: LookMoment) -> Sequence[Numbered]:
         """The groups whose state may be another one than before."""
         as_of, members = moment.as_of, moment.chosen.members
         offsets = list(moment.chosen.offsets.values())

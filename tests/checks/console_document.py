@@ -27,7 +27,9 @@ def screens() -> str:
         typed = f"`:{words}`" + (f", `:{short[name]}`" if name in short else "")
         place = Place(name, ref.names or ("GROUP",))
         commands = dict.fromkeys(
-            look.command(place) for pane in spec_of(name).panes for look in (pane.look, *pane.also)
+            look.command(place)
+            for pane in spec_of(name).panes
+            for look in (pane.look, *pane.also, *pane.wide)
         )
         for number, command in enumerate(commands):
             head = f"| {typed} | {ref.help} |" if not number else "| | |"
