@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 _SHARED_MS: Final = 500
 """Looks that begin within this time share one reading."""
 _MOST_QUEUES: Final = 10_000
-"""A first reading of more queues is made in parts of about so many: each takes a second or two."""
+"""A first reading of more queues is made in parts of about so many: each takes a second or two.
+They are of half as many where the ends of queues have to be found, as in a store that a Java broker
+has left."""
 RISK_WITHIN_MS: Final = 86_400_000
 """How far ``lag risk`` looks ahead without an option."""
 
@@ -79,8 +81,9 @@ class _Watched:
         """The lag now, or that of a moment ago."""
         seen = self.seen
         if seen is None or seen.left or not 0 <= source.now_ms - seen.as_of < _SHARED_MS:
+            most = _MOST_QUEUES if source.view.has_shared_state else _MOST_QUEUES // 2
             with no_search_for_cycles():
-                seen = self.seen = self.watcher.look(source.now_ms, _MOST_QUEUES)
+                seen = self.seen = self.watcher.look(source.now_ms, most)
                 self._keep(source, seen)
                 if gc.get_count()[0] > MANY_NEW:
                     gc.freeze()  # most of it stays, and a look makes no cycles
