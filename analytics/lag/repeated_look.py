@@ -54,7 +54,7 @@ _POSITIONS_A_QUEUE: Final = 8
 _MOST_PAUSE_MS: Final = 30_000
 """A part that is asked for so long after the one before begins a new look."""
 
-Numbered = tuple[int, Sequence[int]]
+_Numbered = tuple[int, Sequence[int]]
 """The number of a group in its topic, and the queues in which it is judged again."""
 
 
@@ -63,7 +63,7 @@ class _Rest(NamedTuple):
 
     moment: LookMoment
     depths: Depths
-    todo: Sequence[Numbered]
+    todo: Sequence[_Numbered]
     done: int
     """How many of these have been looked at."""
     asked: int
@@ -194,7 +194,7 @@ class RepeatedLook:
         doubt = self._view.progress_doubt()
         return LagSnapshot(moment.as_of, lags, doubt, depths.delayed, len(self._keys) - len(keys))
 
-    def _part(self, todo: Sequence[Numbered], done: int, most_queues: int | None) -> int:
+    def _part(self, todo: Sequence[_Numbered], done: int, most_queues: int | None) -> int:
         """The end of the part from ``done`` on: its groups read about so many new queues."""
         if most_queues is None:
             return len(todo)
@@ -245,7 +245,7 @@ class RepeatedLook:
             for queue in queues.values():
                 queue.until = AT_ONCE
 
-    def _todo(self, topics: Mapping[str, TopicConfig], moment: LookMoment) -> Sequence[Numbered]:
+    def _todo(self, topics: Mapping[str, TopicConfig], moment: LookMoment) -> Sequence[_Numbered]:
         """The groups whose state may be another one than before."""
         as_of, members = moment.as_of, moment.chosen.members
         offsets = list(moment.chosen.offsets.values())
@@ -265,7 +265,7 @@ class RepeatedLook:
             pair = self._pairs[of_group[0]]
             if pair.has_members is not (members.get(group, 0) > 0):
                 dirty.update(of_group)
-        todo: list[Numbered] = []
+        todo: list[_Numbered] = []
         for number in sorted(dirty):
             pair = self._pairs[number]
             topic = pair.topic

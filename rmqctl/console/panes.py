@@ -124,11 +124,12 @@ class Pane:
         return (self.look, *self.spec.also, *(self.spec.wide if self.is_wide else ()))
 
     def takes(self, batch: Batch) -> bool:
-        """Whether rows are for this pane: of a walk, only those of the last request."""
+        """Whether rows are for this pane: of a walk, and of what was stopped, only those of the
+        last request."""
         asked = batch.asked
         if asked.place != self.place or not any(asked.look is look for look in self.looks):
             return False
-        return not self.look.walk or asked.number == self.number
+        return asked.number == self.number or not (self.look.walk or batch.stopped)
 
     def wants_everything(self) -> bool:
         """Whether rows of the system are read: a condition that names ``kind`` decides itself."""
@@ -156,7 +157,7 @@ class Pane:
         return self.look.walk and self.loading and not self.empty
 
     def begin_again(self) -> None:
-        """Read a walk anew with the next look."""
+        """Read a walk, or what is to be stopped, anew with the next look."""
         self.number = 0
         self.loading, self.stopped = True, False
 

@@ -100,6 +100,9 @@ class Reader:
     def ask(self, asked: Asked) -> None:
         """Want a look; it replaces one of the same pane that has not begun."""
         with self._changed:
+            replaced = self._asked.get(asked.look)
+            if replaced is not None:
+                self._stopped.discard(replaced.number)
             self._asked[asked.look] = asked
             self._changed.notify()
 
@@ -120,8 +123,7 @@ class Reader:
         """Drop what has not begun, and end what runs with its next row."""
         with self._changed:
             self._asked.clear()
-            if self._running is not None:
-                self._stopped.add(self._running)
+            self._stopped = set() if self._running is None else {self._running}
             self._held = False
             self._changed.notify()
 
@@ -132,10 +134,16 @@ class Reader:
             self._changed.notify()
 
     def stop_look(self, number: int) -> None:
-        """End the look with this number at its next row."""
+        """End the look with this number at its next row; nothing if it has ended."""
         with self._changed:
-            self._stopped.add(number)
+            if number in {self._running, *(asked.number for asked in self._asked.values())}:
+                self._stopped.add(number)
             self._changed.notify()
+
+    def stops(self, number: int) -> bool:
+        """Whether the look with this number is to end, and has not ended yet."""
+        with self._changed:
+            return number in self._stopped
 
     @property
     def busy(self) -> bool:

@@ -182,7 +182,9 @@ def do_look_now(app: "ConsoleApp") -> None:
         app.terminal.redraw()
     paused, app.paused = app.paused, False
     for pane in app.panes:
-        if pane.look.walk and not pane.walks:
+        reader = app.walker if pane.look.walk else app.reader
+        ends = reader is not None and reader.stops(pane.number)
+        if ends or (pane.look.walk and not pane.walks):
             pane.begin_again()
         pane.stopped = False
     app.look()
