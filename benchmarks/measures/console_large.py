@@ -65,4 +65,6 @@ def _screen(root: Path, screen: str, of: str, seconds: float) -> Iterator[Row]:
         "s",
         samples={"look": cpu},
     )
+    for name, _, took in found["walks"]:
+        yield Row(f"... the walk of {name}, CPU", f"{took:.2f} s", "", [took], unit="s")
     yield from answers("... key to changed screen, p95", keys, found)

@@ -2,7 +2,8 @@
 
 Arguments: the file for the results, then those of rmqctl. Each few milliseconds a thread asks the
 loop for an answer; how long it waits is what a key would wait. Each second the file is written: the
-waits, and the CPU time of each look, in the order of time.
+waits, and the CPU time of each look and of each walk, in the order of time. A walk says how far it
+is, can be stopped, and lets the looks of the screen go on.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ _OUT = Path(sys.argv[1])
 
 waits: list[tuple[float, float]] = []
 looks: list[tuple[str, float, float]] = []
+walks: list[tuple[str, float, float]] = []
 _mounted, _look = app.ConsoleApp.on_mount, reading.Reader._look
 
 
@@ -37,7 +39,7 @@ def _asked(loop: Any) -> None:
         if now - written > 1:
             written = now
             part = _OUT.with_suffix(".part")
-            part.write_text(json.dumps({"waits": waits, "looks": looks}))
+            part.write_text(json.dumps({"waits": waits, "looks": looks, "walks": walks}))
             part.replace(_OUT)
         time.sleep(_PAUSE_S)
 
@@ -50,7 +52,8 @@ def _on_mount(self: app.ConsoleApp) -> None:
 def _timed(self: reading.Reader, asked: reading.Asked) -> None:
     begun = time.thread_time()
     _look(self, asked)
-    looks.append((asked.look.name, time.perf_counter(), time.thread_time() - begun))
+    found = walks if asked.look.walk else looks
+    found.append((asked.look.name, time.perf_counter(), time.thread_time() - begun))
 
 
 app.ConsoleApp.on_mount = _on_mount  # type: ignore[method-assign]

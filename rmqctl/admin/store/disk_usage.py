@@ -1,7 +1,7 @@
 """What a store takes on the disk, by topic, kind, group or day, and the next deletions."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import tzinfo
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -70,6 +70,12 @@ class Figures(NamedTuple):
 
 KnownFigures = dict[str, tuple[object, Figures]]
 """The figures of topics, and what they depend on."""
+Advance = Callable[[int, int], object]
+"""Takes how many topics have been read, and of how many; ends the reading by an exception."""
+
+
+def _unseen(done: int, total: int) -> None:
+    """How far it is is not shown."""
 
 
 def disk_use(
@@ -79,15 +85,16 @@ def disk_use(
     now_ms: int | None = None,
     warn: Warn = no_warning,
     known: KnownFigures | None = None,
+    advance: Advance = _unseen,
 ) -> "DiskUse":
     """What a store takes on the disk, and what the next deletions free.
 
     Reads every unit of the queues (20 bytes a message), no record, and looks at all files.
     ``known`` is what an earlier call has left there: topics whose queues are as before are not read
-    again.
+    again, also if ``advance`` ended that call.
     """
     now = clock_ms() if now_ms is None else now_ms
-    return DiskUse(view, offsets_in_force(view, broker, warn).table, now, known)
+    return DiskUse(view, offsets_in_force(view, broker, warn).table, now, known, advance)
 
 
 class DiskUse:
@@ -99,9 +106,11 @@ class DiskUse:
         progress: Progress,
         now_ms: int,
         known: KnownFigures | None = None,
+        advance: Advance = _unseen,
     ) -> None:
         self._view = view
         self._known = {} if known is None else known
+        self._advance = advance
         self._readers = ReadersProgress(view, progress)
         self._bounds: dict[tuple[str, int], tuple[int, int]] = {}
         """Those of all queues, once they were read."""
@@ -292,7 +301,8 @@ class DiskUse:
         queues = self._queues()
         for gone in self._known.keys() - queues.keys():
             del self._known[gone]
-        for topic, bounds in bounds_of_topics(self._view, queues):
+        for done, (topic, bounds) in enumerate(bounds_of_topics(self._view, queues)):
+            self._advance(done, len(queues))
             state = bounds, self.next.before
             before = self._known.get(topic)
             if before is None or before[0] != state or not before[1].is_whole:

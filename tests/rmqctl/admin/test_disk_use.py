@@ -148,6 +148,33 @@ def test_a_topic_with_a_damaged_queue_is_unknown_but_the_sum_is_not(full, ask):
     assert sum(row.disk_bytes or 0 for row in rows) == du(full)
 
 
+class Ended(Exception):
+    """The reading is not wanted any more."""
+
+
+def test_the_reading_of_topics_says_how_far_it_is_and_can_be_ended(full):
+    come: list[tuple[int, int]] = []
+    known: KnownFigures = {}
+
+    def advance(done, total):
+        come.append((done, total))
+        if done == 1:
+            raise Ended
+
+    with EmbeddedBroker.open(full, read_only=True) as reader:
+        view = reader.view
+        topics = len({topic for topic, _ in view.queues()})
+        use = admin.disk_use(view, reader, now_ms=NOW, known=known, advance=advance)
+        with pytest.raises(Ended):
+            list(use.by_topic())
+        assert come == [(0, topics), (1, topics)]
+        assert len(known) == 1
+        before = dict(known)
+        again = admin.disk_use(view, reader, now_ms=NOW, known=known)
+        assert list(again.by_topic()) == list(admin.disk_use(view, reader, now_ms=NOW).by_topic())
+        assert all(known[topic] is figures for topic, figures in before.items())
+
+
 def test_what_is_known_of_topics_holds_until_their_queues_are_others(full):
     known: KnownFigures = {}
     with EmbeddedBroker.open(full, read_only=True) as reader:

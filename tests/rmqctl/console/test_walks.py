@@ -1,4 +1,4 @@
-"""Following new messages beside a producer, and a search of the log that can be stopped."""
+"""Following new messages beside a producer, and walks that say how far they are."""
 
 import re
 import subprocess
@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from textual.events import Key as KeyEvent
 
-from rmqctl.console.looks import walks
+from broker.embedded.broker import EmbeddedBroker
+from rmqctl.console.looks import store as store_looks, walks
+from rmqctl.console.looks.look import Place, Progress, Source
 from rmqctl.console.looks.walks import KEPT
 from tests.rmqctl.console.test_messages import complete, same_rows, stocked
 from tests.support.console import drive
@@ -142,3 +144,12 @@ def test_a_search_that_is_stopped_says_how_far_it_came(stocked):
         assert "so far" not in console.text()
 
     drive(stocked, steps, size=(100, 24))
+
+
+def test_the_reading_of_the_disk_says_how_many_topics_were_read(stocked):
+    come: list[Progress] = []
+    with EmbeddedBroker.open(stocked, read_only=True) as broker:
+        source = Source(broker, 0, lambda sentence: None, {}, come.append)
+        rows = list(store_looks.DISK.read(source, Place("health")))
+    topics = sum(row.kind == "topic" for row in rows)
+    assert come == [Progress(done, topics, "topics") for done in range(topics)]
