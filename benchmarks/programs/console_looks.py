@@ -40,6 +40,16 @@ def anonymous_mib() -> float:
     raise OSError("no RssAnon in /proc/self/status")
 
 
+class Parts:
+    """Whether more of a look is left."""
+
+    are_left = False
+
+    def go_on(self) -> None:
+        """Take note that there is."""
+        self.are_left = True
+
+
 def main() -> None:
     """Look and draw."""
     root = Path(sys.argv[1])
@@ -53,6 +63,7 @@ def main() -> None:
     looked, drawn, mib = [], [], []
     rows: list[Any] = []
     full_search = FullSearch()
+    parts = Parts()
     with (
         EmbeddedBroker.open(root, read_only=True) as broker,
         mover(root, size) as others,
@@ -63,8 +74,12 @@ def main() -> None:
             if number and not number % every:
                 others.move(share)
             source = Source(broker, begun + 2_000 * number, lambda sentence: None, memory)
+            source = source._replace(go_on=parts.go_on)
             start = thread_time()
             rows = list(pane.look.read(source, place))
+            while parts.are_left:  # the first look is made in parts
+                parts.are_left = False
+                rows = list(pane.look.read(source, place))
             full_search.after_look()
             looked.append(thread_time() - start)
             asked = Asked(pane.look, place, everything=False, number=number)

@@ -27,6 +27,7 @@ know that that line is synced, and says so.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from json.encoder import encode_basestring as _quoted
 from pathlib import Path
@@ -383,30 +384,27 @@ def _crc_of(line: bytes) -> str:
     return line[8:16].decode("ascii", "replace")
 
 
-_COMMIT_BEGIN: Final = b'{"n":'
-_COMMIT_ROWS: Final = b',"queues":'
-_MOST_DIGITS: Final = 15
+_DIGITS: Final = rb"(0|[1-9][0-9]{0,14})"
+_COMMIT: Final = re.compile(rb'\{"n":%b(?:,"synced":%b)?,"queues":' % (_DIGITS, _DIGITS))
 
 
 def _commit_in(body: bytes) -> dict[str, Any] | None:
-    """The entry of a commit as ``commit_line`` writes it after a synced line; None for others, and
-    where nothing is compiled."""
-    begin, rows = len(_COMMIT_BEGIN), body.find(_COMMIT_ROWS, 0, 2 * _MOST_DIGITS)
-    number = body[begin:rows]
-    if rows < 0 or not body.startswith(_COMMIT_BEGIN) or not number.isdigit():
+    """The entry of a commit as ``commit_line`` writes it; None for others, and where nothing is
+    compiled."""
+    head = _COMMIT.match(body)
+    found = None if head is None else rows_in(body, head.end())
+    if head is None or found is None or body[found[1] :] != b"}":
         return None
-    if len(number) > _MOST_DIGITS or (number[:1] == b"0" and number != b"0"):
-        return None
-    found = rows_in(body, rows + len(_COMMIT_ROWS))
-    if found is None or body[found[1] :] != b"}":
-        return None
-    return {N: int(number), QUEUES: found[0]}
+    n, synced = head.groups()
+    if synced is None:
+        return {N: int(n), QUEUES: found[0]}
+    return {N: int(n), SYNCED: int(synced), QUEUES: found[0]}
 
 
 def _entries(lines: list[bytes]) -> Iterator[dict[str, Any] | SealError]:
     """The entries of lines, in one pass of the parser where all are whole."""
     bodies = [body_of(line) for line in lines]
-    if len(bodies) > 1 and None not in bodies:
+    if None not in bodies:
         whole_ones = [body for body in bodies if body is not None]
         commits = [_commit_in(body) for body in whole_ones]
         rest = [body for body, one in zip(whole_ones, commits, strict=True) if one is None]

@@ -26,10 +26,12 @@ if TYPE_CHECKING:
 
 _SHARED_MS: Final = 500
 """Looks that begin within this time share one reading."""
-_MOST_QUEUES: Final = 10_000
-"""A first reading of more queues is made in parts of about so many: each takes a second or two.
-They are of half as many where the ends of queues have to be found, as in a store that a Java broker
+_FIRST_QUEUES: Final = 2_500
+"""A first reading of more queues is made in parts; that of about so many takes less than a second.
+Parts are of half as many queues where the ends have to be found, as in a store that a Java broker
 has left."""
+_MOST_QUEUES: Final = 10_000
+"""The queues of each later part: it takes a second or two."""
 RISK_WITHIN_MS: Final = 86_400_000
 """How far ``lag risk`` looks ahead without an option."""
 
@@ -81,7 +83,9 @@ class _Watched:
         """The lag now, or that of a moment ago."""
         seen = self.seen
         if seen is None or seen.left or not 0 <= source.now_ms - seen.as_of < _SHARED_MS:
-            most = _MOST_QUEUES if source.view.has_shared_state else _MOST_QUEUES // 2
+            goes_on = seen is not None and seen.left
+            most = _MOST_QUEUES if goes_on else _FIRST_QUEUES
+            most = most if source.view.has_shared_state else most // 2
             with no_search_for_cycles():
                 seen = self.seen = self.watcher.look(source.now_ms, most)
                 self._keep(source, seen)

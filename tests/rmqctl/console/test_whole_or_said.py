@@ -358,6 +358,7 @@ FALSE_OF_SOME = re.compile(
 @pytest.mark.parametrize("screen", ["groups", "overview", "health"])
 def test_a_first_reading_in_parts_says_so_until_all_is_there(many, monkeypatch, screen):
     """As of a store with more queues than are read at once."""
+    monkeypatch.setattr(lag, "_FIRST_QUEUES", 10)
     monkeypatch.setattr(lag, "_MOST_QUEUES", 10)
     seen = []
     take = ConsoleApp._take

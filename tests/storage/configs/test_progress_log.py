@@ -11,14 +11,15 @@ from typing import Any
 import pytest
 
 from storage.configs import progress_log
-from storage.configs.checksummed_json import entry_of, seal
+from storage.configs.checksummed_json import SealError, body_of, entry_of, seal, seal_body
 from storage.configs.consumer_offsets import consumer_offset_file
 from storage.configs.progress import OFFSETS_MARK, ProgressFile
 from storage.configs.progress_log import ProgressLog
 from storage.configs.progress_reader import MARK
-from storage.configs.progress_table import ProgressTable, QueueProgress
+from storage.configs.progress_table import ProgressTable, QueueProgress, rows_in, rows_of
 from storage.errors import CorruptFileError, StoreNotWritableError, StoreVersionError
 from storage.files.fs import FileSystem
+from storage.format.shapes import ShapeError
 
 KEY = ("T@g", 0)
 OTHER = ("T@a-group-with-a-long-name", 1)
@@ -398,3 +399,53 @@ def test_a_commit_is_the_line_that_the_encoder_would_write(root: Path) -> None:
         line = log.commit_line(rows)
         assert line == log.line_of({"queues": rows})
         assert json.loads(line)["entry"]["queues"].keys() == set(keys)
+
+
+_ROWS = ['{"T@g":{"0":[0,5],"3":[2,7]},"U@g":{"1":[0,0]}}', "{}", '{"T@g":{}}']
+_ODD_ROWS = [
+    '{"T@g":{"0":[0,5],"0":[0,6]}}',
+    '{"T@g":{"0":[0,5]},"T@g":{"0":[0,5]}}',
+    '{"T@g":{"00":[0,5]}}',
+    '{"T@g":{"0":[0,5.0]}}',
+    '{"T@g":{"0":[0,null]}}',
+    '{"T\\u0040g":{"0":[0,5]}}',
+    '{"T@g":{"0":[0,5]}',
+]
+_HEADS = ['{"n":8', '{"n":8,"synced":0', '{"n":8,"synced":7', '{"n":999999999999999']
+_ODD_HEADS = [
+    *('{"n":08', '{"n":8,"synced":07', '{"n":8,"synced":-1', '{"n":8,"synced":1e1', '{"n":8.0'),
+    *('{"n":9999999999999999', '{"synced":7,"n":8', '{"n":8,"n":8', '{"n": 8', '{"n":8,"synced":'),
+]
+
+
+@pytest.mark.parametrize("head", _HEADS + _ODD_HEADS)
+@pytest.mark.parametrize("rows", _ROWS + _ODD_ROWS)
+def test_a_commit_is_read_as_the_parser_of_all_json_reads_it(
+    head: str, rows: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the compiled reader of rows, alone and beside other lines."""
+    line = seal_body(f'{head},"queues":{rows}}}'.encode())
+    other = seal({"n": 9, "exported": True})
+
+    def read(lines: list[bytes]) -> list[object]:
+        found = progress_log._entries(lines)
+        return [
+            (one.reason, one.position)
+            if isinstance(one, SealError)
+            else {**one, **({"queues": dict(rows_of(one))} if is_rows(one) else {})}
+            for one in found
+        ]
+
+    def is_rows(entry: dict[str, Any]) -> bool:
+        try:
+            return "queues" in entry and bool(rows_of(entry))
+        except ShapeError:
+            return False
+
+    if head in _HEADS and rows == _ROWS[0] and rows_in(rows.encode(), 0) is not None:
+        body = body_of(line)
+        assert body is not None
+        assert progress_log._commit_in(body) is not None
+    compiled = [read([line]), read([line, other]), read([other, line, line])]
+    monkeypatch.setattr(progress_log, "rows_in", lambda text, start: None)
+    assert compiled == [read([line]), read([line, other]), read([other, line, line])]
