@@ -3,7 +3,9 @@
  */
 #include "native.h"
 
-enum { DIGITS = 18, ID_DIGITS = 9 }; /* each number of them fits */
+#include <limits.h>
+
+enum { DIGITS = 19, ID_DIGITS = 9 }; /* each number of them fits an unsigned long long */
 
 typedef struct {
     const char *at, *end;
@@ -18,15 +20,17 @@ static int skip(Text *text, char wanted)
     return 1;
 }
 
-/* The number here, in decimal digits without a zero before it; 0 if there is none. */
+/* The number here, in decimal digits without a zero before it, up to that of a Java long; 0 if
+ * there is none. */
 static int number(Text *text, int most, long long *found)
 {
     const char *from = text->at;
-    *found = 0;
+    unsigned long long value = 0;
     while (text->at < text->end && *text->at >= '0' && *text->at <= '9' && text->at - from < most)
-        *found = *found * 10 + (*text->at++ - '0');
-    if (text->at == from || (*from == '0' && text->at - from > 1))
+        value = value * 10 + (unsigned)(*text->at++ - '0');
+    if (text->at == from || (*from == '0' && text->at - from > 1) || value > LLONG_MAX)
         return 0;
+    *found = (long long)value;
     return text->at >= text->end || *text->at < '0' || *text->at > '9';
 }
 
