@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 number_table: Final[NumberTable] = native.form("number_table", native.nothing)
 """Read the table that begins at a byte of a text: it, and the byte after it.
 
-Its values are whole numbers from 0 to 2**63 - 1, or None; or, with ``make``, what that makes of two of
-them, ``[0,5]``, of which only the second may be None. Numbers of queues have at most nine digits.
-None where the text has another form, and where nothing is compiled.
+Its values are whole numbers from 0 to 2**63 - 1, or None; or, with ``make``, what that makes of two
+of them, ``[0,5]``, of which only the second may be None. Numbers of queues have at most nine
+digits. None where the text has another form, and where nothing is compiled.
 """
