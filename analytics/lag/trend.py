@@ -225,18 +225,29 @@ class Trend:
 
     def read(self, committed: Changes, offset: int) -> int | None:
         """The messages that were read in the known part; None if no part is known."""
-        known_from = self.known_from
-        if known_from is None:
+        if self.known_from is None:
             return None
-        read, later = 0, offset
-        for at, before in reversed(committed):
-            if before is not None:
-                if later > before:
-                    read += later - before
-                later = before
-            if at <= known_from:
-                break
-        return read
+        return read_since(committed, offset, self.known_from, _read_since)
+
+
+def _read_since(
+    committed: Changes, offset: int, known_from: int, _one: Callable[..., int], /
+) -> int:
+    read, later = 0, offset
+    for at, before in reversed(committed):
+        if before is not None:
+            if later > before:
+                read += later - before
+            later = before
+        if at <= known_from:
+            break
+    return read
+
+
+read_since: Final = native.form("read_since", _read_since)
+"""The steps forward from a time on, from changes to the offset after them. Of a queue that moves
+all the time there are hundreds of changes. The last argument is the plain form, for what is
+unusual."""
 
 
 def _rates_out(

@@ -82,6 +82,47 @@ static PyObject *note_changes(PyObject *module, PyObject *const *args, Py_ssize_
     Py_RETURN_NONE;
 }
 
+/* The messages that were read since a time, by changes up to a number and the offset after them; -1
+ * for an unusual queue. */
+static int64_t read_of(PyObject *changes, int64_t later, int64_t known_from)
+{
+    int64_t at, before, read = 0;
+    PyObject *known;
+    for (Py_ssize_t number = PyList_Size(changes) - 1; number >= 0; number--) {
+        if (!is_change(changes, number, &at, &known))
+            return -1;
+        if (known != Py_None) {
+            if (!is_number(known, &before))
+                return -1;
+            read += later > before ? later - before : 0;
+            later = before;
+            if (read > LARGEST)
+                return -1;
+        }
+        if (at <= known_from)
+            break;
+    }
+    return read;
+}
+
+PyDoc_STRVAR(read_since_doc,
+             "read_since(changes, offset, known_from, one)\n\nSee analytics.lag.trend.");
+static PyObject *read_since(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    int64_t offset, known_from, read = -1;
+    (void)module;
+    if (!are_arguments(count, 4))
+        return NULL;
+    if (PyList_CheckExact(args[0]) && is_number(args[1], &offset)
+        && is_number(args[2], &known_from))
+        read = read_of(args[0], offset, known_from);
+    if (read >= 0)
+        return PyLong_FromLongLong(read);
+    if (PyErr_Occurred())
+        return NULL;
+    return PyObject_CallFunctionObjArgs(args[3], args[0], args[1], args[2], args[3], NULL);
+}
+
 typedef struct {
     int64_t start, known_from;
     double span; /* 0: no part is long enough for a rate */
@@ -90,14 +131,13 @@ typedef struct {
 /* A rate, or None; NULL without an error for an unusual queue. */
 static PyObject *rate_of(const Trend *trend, PyObject *changes, PyObject *offset)
 {
-    int64_t at, before, later, read = 0;
+    int64_t at, before, later;
     PyObject *known;
     if (offset == Py_None || is_empty(changes))
         Py_RETURN_NONE;
     if (!is_number(offset, &later) || !PyList_CheckExact(changes))
         return NULL;
-    Py_ssize_t number = PyList_Size(changes) - 1;
-    if (!is_change(changes, number, &at, &known))
+    if (!is_change(changes, PyList_Size(changes) - 1, &at, &known))
         return NULL;
     if (known != Py_None && !is_number(known, &before))
         return NULL;
@@ -105,21 +145,8 @@ static PyObject *rate_of(const Trend *trend, PyObject *changes, PyObject *offset
         return PyFloat_FromDouble(0.0);
     if (trend->span == 0)
         Py_RETURN_NONE;
-    for (; number >= 0; number--) {
-        if (!is_change(changes, number, &at, &known))
-            return NULL;
-        if (known != Py_None) {
-            if (!is_number(known, &before))
-                return NULL;
-            read += later > before ? later - before : 0;
-            later = before;
-            if (read > LARGEST)
-                return NULL;
-        }
-        if (at <= trend->known_from)
-            break;
-    }
-    return PyFloat_FromDouble((double)read / trend->span);
+    const int64_t read = read_of(changes, later, trend->known_from);
+    return read < 0 ? NULL : PyFloat_FromDouble((double)read / trend->span);
 }
 
 PyDoc_STRVAR(rates_out_doc,
@@ -244,6 +271,7 @@ static PyObject *unread_of(PyObject *module, PyObject *const *args, Py_ssize_t c
 
 PyMethodDef lag_column_functions[] = {
     {"note_changes", (PyCFunction)(void (*)(void))note_changes, METH_FASTCALL, note_changes_doc},
+    {"read_since", (PyCFunction)(void (*)(void))read_since, METH_FASTCALL, read_since_doc},
     {"rates_out", (PyCFunction)(void (*)(void))rates_out, METH_FASTCALL, rates_out_doc},
     {"unread_of", (PyCFunction)(void (*)(void))unread_of, METH_FASTCALL, unread_of_doc},
     {NULL, NULL, 0, NULL},
