@@ -25,6 +25,7 @@ from .progress_table import (
     CheckedRows,
     ProgressTable,
     QueueProgress,
+    exported_in,
     exported_of,
     rows_in,
     rows_of,
@@ -39,6 +40,7 @@ Rows = dict[str, dict[int, QueueProgress]]
 
 _QUEUES: Final = b'"queues":{"'
 _EXPORTED: Final = b'}},"exported":{'
+_EXPORTED_HEAD: Final = b'{"exported":'
 _END: Final = b"}}"
 _BETWEEN: Final = b'},"'
 _HEAD: Final = frozenset({"n", "after", "version", "lock_mtime_ns", "change_id"})
@@ -62,7 +64,7 @@ class KnownRows:
         if body is None or begin < 0 or middle < begin or not body.endswith(_END):
             return None
         queues = body[begin + len(_QUEUES) : middle].split(_BETWEEN)
-        exported = b'{"exported":{' + body[middle + len(_EXPORTED) :]
+        exported = _EXPORTED_HEAD + b"{" + body[middle + len(_EXPORTED) :]
         try:
             head = loads_strict(body[:begin] + b'"queues":0}')
             del head["queues"]
@@ -134,6 +136,9 @@ def _parsed(pieces: list[bytes]) -> Rows:
 
 def _exported_in(text: bytes, damage: Callable[[int, str], CorruptFileError]) -> OffsetTable:
     """What the text of a member says that Java's file had. Raises what ``damage`` makes."""
+    found = exported_in(text, len(_EXPORTED_HEAD))
+    if found is not None and text[found[1] :] == b"}":
+        return found[0]
     try:
         return exported_of(loads_strict(text, escaped_bytes=True))
     except JsonError as error:

@@ -338,6 +338,15 @@ def rows_in(text: bytes, start: int) -> tuple[CheckedRows, int] | None:
     return None if found is None else (CheckedRows(found[0]), found[1])
 
 
+def exported_in(text: bytes, start: int) -> tuple[OffsetTable, int] | None:
+    """What Java's file had, as it begins at a byte of a text of JSON, and the byte after it; None
+    where it is not of the usual form, and where nothing is compiled."""
+    found = number_table(text, start, None)
+    if found is None or any(None in row.values() for row in found[0].values()):
+        return None
+    return found
+
+
 def exported_of(entry: dict[str, Any]) -> OffsetTable:
     """What an entry says of Java's file. Raises ShapeError."""
     exported: OffsetTable = {}
