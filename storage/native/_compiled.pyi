@@ -151,6 +151,15 @@ def note_changes(
 ) -> None:
     """See storage.configs.offset_samples."""
 
+def read_since(
+    changes: Sequence[tuple[int, int | None]],
+    offset: int,
+    known_from: int,
+    one: Callable[..., int],
+    /,
+) -> int:
+    """See analytics.lag.trend."""
+
 def rates_out(
     changes: list[Sequence[tuple[int, int | None]]],
     offsets: list[int | None],
