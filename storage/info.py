@@ -21,6 +21,9 @@ KnownTimes = dict[tuple[str, int], tuple[QueueBounds, int | None, int | None]]
 _UNKNOWN: Final = (-1, None)
 _AT_ONCE: Final = 100
 """Queues whose bounds are read before their messages: their files are still mapped then."""
+_KNOWN_AT_ONCE: Final = 2_000
+"""The same where most are as before. Each time the log's folder is looked at, and a thread that
+does so every half millisecond keeps others from running."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +82,9 @@ def store_info(view: StoreView, known: KnownTimes | None = None) -> StoreInfo:
     known = {} if known is None else known
     before, queues = known.copy(), view.queues()
     known.clear()
-    for start in range(0, len(queues), _AT_ONCE):
-        some = queues[start : start + _AT_ONCE]
+    at_once = _KNOWN_AT_ONCE if before else _AT_ONCE
+    for start in range(0, len(queues), at_once):
+        some = queues[start : start + at_once]
         for place, bounds in zip(some, view.each_queue_bounds(some), strict=True):
             earlier = before.get(place)
             if earlier is None or earlier[0] != bounds or None in earlier:

@@ -43,6 +43,8 @@ _EXPORTED: Final = b'}},"exported":{'
 _EXPORTED_HEAD: Final = b'{"exported":'
 _END: Final = b"}}"
 _BETWEEN: Final = b'},"'
+_AT_ONCE: Final = 1_000
+"""Rows that are parsed before another thread may run."""
 _HEAD: Final = frozenset({"n", "after", "version", "lock_mtime_ns", "change_id"})
 
 
@@ -127,11 +129,16 @@ class _Section:
 
 
 def _parsed(pieces: list[bytes]) -> Rows:
-    text = b'{"' + _BETWEEN.join(pieces) + b"}}"
-    found = rows_in(text, 0)
-    if found is not None and found[1] == len(text):
-        return found[0]
-    return rows_of({"queues": loads_strict(text, escaped_bytes=True)})
+    """The rows of texts; of a name that comes twice only one."""
+    rows: Rows = {}
+    for start in range(0, len(pieces), _AT_ONCE):
+        text = b'{"' + _BETWEEN.join(pieces[start : start + _AT_ONCE]) + b"}}"
+        found = rows_in(text, 0)
+        if found is not None and found[1] == len(text):
+            rows.update(found[0])
+        else:
+            rows.update(rows_of({"queues": loads_strict(text, escaped_bytes=True)}))
+    return rows
 
 
 def _exported_in(text: bytes, damage: Callable[[int, str], CorruptFileError]) -> OffsetTable:
