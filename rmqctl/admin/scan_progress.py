@@ -3,7 +3,8 @@
 from collections.abc import Callable
 
 OnProgress = Callable[[int, int], object]
-"""Called with what was scanned, and the total of the scan: bytes of the log, or messages of queues.
+"""Called with what was scanned, and the total of the scan: bytes of the log, messages of queues, or
+topics.
 
 A function that scans several times begins again with 0. What the callback raises ends the scan.
 """

@@ -27,7 +27,6 @@ know that that line is synced, and says so.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping
 from json.encoder import encode_basestring as _quoted
 from pathlib import Path
@@ -384,21 +383,32 @@ def _crc_of(line: bytes) -> str:
     return line[8:16].decode("ascii", "replace")
 
 
-_DIGITS: Final = rb"(0|[1-9][0-9]{0,14})"
-_COMMIT: Final = re.compile(rb'\{"n":%b(?:,"synced":%b)?,"queues":' % (_DIGITS, _DIGITS))
+_COMMIT_BEGIN: Final = b'{"n":'
+_COMMIT_SYNCED: Final = b',"synced":'
+_COMMIT_ROWS: Final = b',"queues":'
+_MOST_DIGITS: Final = 15
+_LONGEST_HEAD: Final = 60
 
 
 def _commit_in(body: bytes) -> dict[str, Any] | None:
     """The entry of a commit as ``commit_line`` writes it; None for others, and where nothing is
     compiled."""
-    head = _COMMIT.match(body)
-    found = None if head is None else rows_in(body, head.end())
-    if head is None or found is None or body[found[1] :] != b"}":
+    begin, rows = len(_COMMIT_BEGIN), body.find(_COMMIT_ROWS, 0, _LONGEST_HEAD)
+    if rows < 0 or not body.startswith(_COMMIT_BEGIN):
         return None
-    n, synced = head.groups()
-    if synced is None:
+    n, has_synced, synced = body[begin:rows].partition(_COMMIT_SYNCED)
+    if not _is_number(n) or (has_synced and not _is_number(synced)):
+        return None
+    found = rows_in(body, rows + len(_COMMIT_ROWS))
+    if found is None or body[found[1] :] != b"}":
+        return None
+    if not has_synced:
         return {N: int(n), QUEUES: found[0]}
     return {N: int(n), SYNCED: int(synced), QUEUES: found[0]}
+
+
+def _is_number(text: bytes) -> bool:
+    return text.isdigit() and len(text) <= _MOST_DIGITS and (text[0] != ord("0") or text == b"0")
 
 
 def _entries(lines: list[bytes]) -> Iterator[dict[str, Any] | SealError]:
@@ -410,7 +420,7 @@ def _entries(lines: list[bytes]) -> Iterator[dict[str, Any] | SealError]:
         rest = [body for body, one in zip(whole_ones, commits, strict=True) if one is None]
         try:
             joined = b"[%s]" % b",".join(rest)
-            found = loads_strict(joined, max_depth=1 << 30, escaped_bytes=True)
+            found = loads_strict(joined, max_depth=1 << 30, escaped_bytes=True) if rest else []
         except JsonError:
             found = []
         if len(found) == len(rest) and all(type(entry) is dict for entry in found):

@@ -1,7 +1,7 @@
 """What a store takes on the disk, by topic, kind, group or day, and the next deletions."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import tzinfo
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -18,6 +18,7 @@ from rmqctl.admin.next_deletions import (
     next_clean,
 )
 from rmqctl.admin.offsets.committed import offsets_in_force
+from rmqctl.admin.scan_progress import OnProgress, no_progress
 from rmqctl.admin.topics.figures import (
     Part,
     TopicFigures,
@@ -70,12 +71,6 @@ class Figures(NamedTuple):
 
 KnownFigures = dict[str, tuple[object, Figures]]
 """The figures of topics, and what they depend on."""
-Advance = Callable[[int, int], object]
-"""Takes how many topics have been read, and of how many; ends the reading by an exception."""
-
-
-def _unseen(done: int, total: int) -> None:
-    """How far it is is not shown."""
 
 
 def disk_use(
@@ -85,16 +80,16 @@ def disk_use(
     now_ms: int | None = None,
     warn: Warn = no_warning,
     known: KnownFigures | None = None,
-    advance: Advance = _unseen,
+    on_progress: OnProgress = no_progress,
 ) -> "DiskUse":
     """What a store takes on the disk, and what the next deletions free.
 
     Reads every unit of the queues (20 bytes a message), no record, and looks at all files.
     ``known`` is what an earlier call has left there: topics whose queues are as before are not read
-    again, also if ``advance`` ended that call.
+    again, also if ``on_progress``, which gets topics, ended that call.
     """
     now = clock_ms() if now_ms is None else now_ms
-    return DiskUse(view, offsets_in_force(view, broker, warn).table, now, known, advance)
+    return DiskUse(view, offsets_in_force(view, broker, warn).table, now, known, on_progress)
 
 
 class DiskUse:
@@ -106,11 +101,11 @@ class DiskUse:
         progress: Progress,
         now_ms: int,
         known: KnownFigures | None = None,
-        advance: Advance = _unseen,
+        on_progress: OnProgress = no_progress,
     ) -> None:
         self._view = view
         self._known = {} if known is None else known
-        self._advance = advance
+        self._on_progress = on_progress
         self._readers = ReadersProgress(view, progress)
         self._bounds: dict[tuple[str, int], tuple[int, int]] = {}
         """Those of all queues, once they were read."""
@@ -302,7 +297,7 @@ class DiskUse:
         for gone in self._known.keys() - queues.keys():
             del self._known[gone]
         for done, (topic, bounds) in enumerate(bounds_of_topics(self._view, queues)):
-            self._advance(done, len(queues))
+            self._on_progress(done, len(queues))
             state = bounds, self.next.before
             before = self._known.get(topic)
             if before is None or before[0] != state or not before[1].is_whole:

@@ -33,7 +33,7 @@ def _disk(source: Source, place: Place) -> Iterable[Any]:
         now_ms=source.now_ms,
         warn=_noticed(source),
         known=source.memory.setdefault(_FIGURES, {}),
-        advance=lambda done, total: source.advance(Progress(done, total, "topics")),
+        on_progress=lambda done, total: source.advance(Progress(done, total, "topics")),
     )
     yield from use.by_topic()
     for folder in use.files.unreadable:

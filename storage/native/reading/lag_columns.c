@@ -82,8 +82,8 @@ static PyObject *note_changes(PyObject *module, PyObject *const *args, Py_ssize_
     Py_RETURN_NONE;
 }
 
-/* The messages that were read since a time, by changes up to a number and the offset after them; -1
- * for an unusual queue. */
+/* The messages that were read since a time, by the changes and the offset after them; -1 for an
+ * unusual queue. */
 static int64_t read_of(PyObject *changes, int64_t later, int64_t known_from)
 {
     int64_t at, before, read = 0;

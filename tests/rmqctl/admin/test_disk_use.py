@@ -164,7 +164,7 @@ def test_the_reading_of_topics_says_how_far_it_is_and_can_be_ended(full):
     with EmbeddedBroker.open(full, read_only=True) as reader:
         view = reader.view
         topics = len({topic for topic, _ in view.queues()})
-        use = admin.disk_use(view, reader, now_ms=NOW, known=known, advance=advance)
+        use = admin.disk_use(view, reader, now_ms=NOW, known=known, on_progress=advance)
         with pytest.raises(Ended):
             list(use.by_topic())
         assert come == [(0, topics), (1, topics)]
