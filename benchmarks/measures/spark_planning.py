@@ -24,6 +24,8 @@ _QUEUES_OF_EACH = 1_000
 def measure(run: Run) -> Iterator[Row]:
     if find_spec("pyspark") is None:
         raise NotMeasurableError("needs the spark extra: pyspark, pyarrow")
+    if not Path("/proc/self/status").exists():
+        raise NotMeasurableError("there is no /proc/self/status here")
     with run.folder() as folder:
         make_stores(folder, 1, _QUEUES)
         found = _planned(folder, run.rounds)
