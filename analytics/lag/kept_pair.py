@@ -17,7 +17,7 @@ from .kept_queue import KeptQueue, LookMoment
 from .lag_snapshot import GroupInQueue, read_queue_ids
 from .selection import Offsets
 from .totals import QueueLag
-from .trend import Trend
+from .trend import RATE_WINDOW_MS, Trend
 from .validity import AT_ONCE, FOREVER, Validity
 
 if TYPE_CHECKING:
@@ -271,7 +271,14 @@ class KeptPair:
         """What was read in a queue, and until when that holds."""
         if queue_id in self._fresh and trend.span_s is not None:
             return _NOT_READ, AT_ONCE  # it is known from now on
-        count = trend.read(changes, committed)
+        read_until, count = self._read_untils.get(queue_id, AT_ONCE), None
+        if read_until != AT_ONCE:
+            before, since = self._read[queue_id]
+            if before is not None:
+                earlier = before, since, read_until - RATE_WINDOW_MS
+                count = trend.read_again(changes, committed, earlier)
+        if count is None:
+            count = trend.read(changes, committed)
         return (count, changes[-1][0]), validity.of_count(count, changes)
 
     def count_anew(self) -> None:

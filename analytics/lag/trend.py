@@ -7,7 +7,9 @@ between two of them is not known to the minute.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
@@ -25,6 +27,7 @@ TREND_WINDOW_MS: Final = 600_000
 LEAST_SPAN_MS: Final = 15_000
 """Consumers write their progress each 5 s: a rate over a few seconds is meaningless."""
 
+_at: Final = itemgetter(0)
 _value: Final = itemgetter(1)
 
 Changes = Sequence[tuple[int, int | None]]
@@ -33,7 +36,9 @@ Span = tuple[int, int]
 RATE_WINDOW_MS: Final = 300_000
 """The time span of ``rate_in`` and ``rate_out``: five minutes."""
 
-
+Counted = tuple[int, int, int]
+"""What :meth:`Trend.read` gave, the time of the last change then, and of the first one that
+counted."""
 First = tuple[int, tuple[int, int] | None]
 """The offset of the first message that counts, with its log offset and size, None where these are
 not known; the end of the queue without any."""
@@ -227,27 +232,47 @@ class Trend:
         """The messages that were read in the known part; None if no part is known."""
         if self.known_from is None:
             return None
-        return read_since(committed, offset, self.known_from, _read_since)
+        read, later = 0, offset
+        for at, before in reversed(committed):
+            if before is not None:
+                if later > before:
+                    read += later - before
+                later = before
+            if at <= self.known_from:
+                break
+        return read
 
+    def read_again(self, committed: Changes, offset: int, earlier: Counted) -> int | None:
+        """:meth:`read` from an earlier result, in few steps; None where it has to count.
 
-def _read_since(
-    committed: Changes, offset: int, known_from: int, _one: Callable[..., int], /
-) -> int:
-    read, later = 0, offset
-    for at, before in reversed(committed):
-        if before is not None:
-            if later > before:
-                read += later - before
-            later = before
-        if at <= known_from:
-            break
-    return read
-
-
-read_since: Final = native.form("read_since", _read_since)
-"""The steps forward from a time on, from changes to the offset after them. Of a queue that moves
-all the time there are hundreds of changes. The last argument is the plain form, for what is
-unusual."""
+        A queue that moves all the time has hundreds of changes; of these one comes, and one leaves
+        the time that counts.
+        """
+        read, since, first = earlier
+        known_from = self.known_from
+        if known_from is None or len(committed) < 2 or committed[-1][1] != offset:
+            return None
+        last_at = committed[-1][0]
+        at, before = committed[-2]
+        if last_at != since:
+            if at != since or before is None:
+                return None
+            if offset > before:
+                read += offset - before
+        elif at == since:  # of two changes at one time one may be counted
+            return None
+        if first > known_from:
+            return read
+        begin = bisect_left(committed, first, key=_at)
+        if not begin or committed[begin][0] != first:
+            return None
+        end = bisect_right(committed, known_from, begin, key=_at)
+        for (_, one), (_, other) in pairwise(committed[begin - 1 : end]):
+            if one is None or other is None:
+                return None
+            if other > one:
+                read -= other - one
+        return read
 
 
 def _rates_out(

@@ -6,7 +6,9 @@ when an observation leaves the time that they look at.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from storage.configs.offset_samples import Change
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 FOREVER: Final = 1 << 62
 AT_ONCE: Final = 0
 """It has to be computed anew with the next look."""
+_at: Final = itemgetter(0)
 
 
 class Validity:
@@ -42,7 +45,8 @@ class Validity:
             return AT_ONCE
         if not count:
             return FOREVER
-        return next((at + RATE_WINDOW_MS for at, _ in changes if at > known_from), FOREVER)
+        first = bisect_right(changes, known_from, key=_at)
+        return changes[first][0] + RATE_WINDOW_MS if first < len(changes) else FOREVER
 
     def of_status(self, row: QueueLag, changes: Sequence[Change], ends: Sequence[Change]) -> int:
         """The first time (ms) at which the status may differ."""

@@ -151,14 +151,15 @@ def note_changes(
 ) -> None:
     """See storage.configs.offset_samples."""
 
-def read_since(
-    changes: Sequence[tuple[int, int | None]],
-    offset: int,
-    known_from: int,
-    one: Callable[..., int],
-    /,
-) -> int:
-    """See analytics.lag.trend."""
+def sums_known(
+    queues: Any, /
+) -> (
+    tuple[
+        int, int | None, int | None, int, int, int | None, int, int | None, Any
+    ]
+    | None
+):
+    """See analytics.lag.totals; None where add_up must look at each queue."""
 
 def rates_out(
     changes: list[Sequence[tuple[int, int | None]]],

@@ -182,13 +182,14 @@ def _same_but_states(before: GroupCounts, now: GroupCounts) -> bool:
     if before[:2] != now[:2]:
         return False
     queues, others = before.queues, now.queues
-    return queues is others or (
-        len(queues) == len(others)
-        and all(
-            one is other or (one[:6] == other[:6] and one[7] == other[7])
-            for one, other in zip(queues, others, strict=True)
-        )
-    )
+    if queues is others:
+        return True
+    if len(queues) != len(others):
+        return False
+    for one, other in zip(queues, others, strict=True):
+        if one is not other and (one[1] != other[1] or one[:6] != other[:6] or one[7] != other[7]):
+            return False
+    return True
 
 
 class _RateOf(dict[int, float]):

@@ -1,6 +1,6 @@
 /* How a group stands in its queues, a column at a time: what was observed of it, how fast it reads,
- * and what is unread. The references are in storage/configs/offset_samples.py, and Trend.rate_out
- * and GroupInQueue of analytics/lag, which are called for each queue that is unusual: without
+ * and what is unread. The references are in storage/configs/offset_samples.py, and Trend.rate_out,
+ * GroupInQueue and add_up of analytics/lag, which are called for each queue that is unusual: without
  * progress, past the end, or to be judged by what was observed earlier.
  */
 #include "native.h"
@@ -103,24 +103,6 @@ static int64_t read_of(PyObject *changes, int64_t later, int64_t known_from)
             break;
     }
     return read;
-}
-
-PyDoc_STRVAR(read_since_doc,
-             "read_since(changes, offset, known_from, one)\n\nSee analytics.lag.trend.");
-static PyObject *read_since(PyObject *module, PyObject *const *args, Py_ssize_t count)
-{
-    int64_t offset, known_from, read = -1;
-    (void)module;
-    if (!are_arguments(count, 4))
-        return NULL;
-    if (PyList_CheckExact(args[0]) && is_number(args[1], &offset)
-        && is_number(args[2], &known_from))
-        read = read_of(args[0], offset, known_from);
-    if (read >= 0)
-        return PyLong_FromLongLong(read);
-    if (PyErr_Occurred())
-        return NULL;
-    return PyObject_CallFunctionObjArgs(args[3], args[0], args[1], args[2], args[3], NULL);
 }
 
 typedef struct {
@@ -269,10 +251,96 @@ static PyObject *unread_of(PyObject *module, PyObject *const *args, Py_ssize_t c
     return found;
 }
 
+static PyObject *unusual(void)
+{
+    if (PyErr_Occurred())
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+typedef struct {
+    int64_t lag, most, lost, bytes, stored, risk; /* stored, risk: the least, -1 without any */
+    Py_ssize_t unknown_bytes;
+    PyObject *worst, *status; /* borrowed; worst is the id of the queue with most */
+    int none_in, none_out, states_differ;
+} Sums;
+
+/* Take in a value, or None: 1, or 0 for an unusual one. */
+static int take_least(PyObject *cell, int64_t *least)
+{
+    int64_t value;
+    if (cell == Py_None)
+        return 1;
+    if (!is_number(cell, &value))
+        return 0;
+    if (*least < 0 || value < *least)
+        *least = value;
+    return 1;
+}
+
+/* Take in a queue: 1, or 0 for an unusual one. */
+static int take_sums(Sums *sums, PyObject *queue)
+{
+    int64_t low, done, high, bytes = 0;
+    if (!PyTuple_Check(queue) || PyTuple_Size(queue) != 8)
+        return 0;
+    PyObject *position = PyTuple_GetItem(queue, 1), *size = PyTuple_GetItem(queue, 2);
+    if (!PyTuple_Check(position) || PyTuple_Size(position) != 3
+        || !is_number(PyTuple_GetItem(position, 0), &low)
+        || !is_number(PyTuple_GetItem(position, 1), &done)
+        || !is_number(PyTuple_GetItem(position, 2), &high) || done > high
+        || (size != Py_None && !is_number(size, &bytes))
+        || !take_least(PyTuple_GetItem(queue, 3), &sums->stored)
+        || !take_least(PyTuple_GetItem(queue, 7), &sums->risk))
+        return 0;
+    sums->lag += high - done;
+    sums->bytes += bytes;
+    sums->unknown_bytes += size == Py_None;
+    sums->lost += low > done ? low - done : 0;
+    if (high - done > sums->most) {
+        sums->most = high - done;
+        sums->worst = PyTuple_GetItem(queue, 0);
+    }
+    sums->none_in |= PyTuple_GetItem(queue, 4) == Py_None;
+    sums->none_out |= PyTuple_GetItem(queue, 5) == Py_None;
+    PyObject *status = PyTuple_GetItem(queue, 6);
+    sums->states_differ |= sums->status != NULL && sums->status != status;
+    sums->status = status;
+    return sums->lag <= LARGEST && sums->bytes <= LARGEST && sums->lost <= LARGEST;
+}
+
+PyDoc_STRVAR(sums_known_doc, "sums_known(queues)\n\nSee analytics.lag.totals.");
+static PyObject *sums_known(PyObject *module, PyObject *queues)
+{
+    Sums sums = {0, 0, 0, 0, -1, -1, 0, Py_None, NULL, 0, 0, 0};
+    (void)module;
+    const Py_ssize_t count = PyList_CheckExact(queues) ? PyList_Size(queues) : 0;
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (!take_sums(&sums, PyList_GetItem(queues, i)))
+            return unusual();
+    if (!count || !sums.none_in || !sums.none_out)
+        return unusual();
+    const int no_bytes = sums.unknown_bytes == count;
+    const int64_t values[] = {sums.lag, no_bytes ? -1 : sums.bytes, sums.stored, sums.most,
+                              sums.lost, sums.risk, sums.unknown_bytes};
+    enum { VALUES = sizeof values / sizeof *values };
+    PyObject *found = PyTuple_New(VALUES + 2);
+    for (int i = 0; found != NULL && i < VALUES; i++) {
+        PyObject *value = values[i] < 0 ? Py_NewRef(Py_None) : PyLong_FromLongLong(values[i]);
+        if (value == NULL || PyTuple_SetItem(found, i, value) < 0)
+            Py_CLEAR(found);
+    }
+    if (found == NULL)
+        return NULL;
+    PyTuple_SetItem(found, VALUES, Py_NewRef(sums.worst));
+    PyTuple_SetItem(found, VALUES + 1, Py_NewRef(sums.states_differ ? Py_None : sums.status));
+    return found;
+}
+
 PyMethodDef lag_column_functions[] = {
     {"note_changes", (PyCFunction)(void (*)(void))note_changes, METH_FASTCALL, note_changes_doc},
-    {"read_since", (PyCFunction)(void (*)(void))read_since, METH_FASTCALL, read_since_doc},
     {"rates_out", (PyCFunction)(void (*)(void))rates_out, METH_FASTCALL, rates_out_doc},
+    {"sums_known", sums_known, METH_O, sums_known_doc},
     {"unread_of", (PyCFunction)(void (*)(void))unread_of, METH_FASTCALL, unread_of_doc},
     {NULL, NULL, 0, NULL},
 };

@@ -4,10 +4,9 @@ import random
 
 import pytest
 
-from analytics.lag import trend as trends
 from analytics.lag.health import PATIENCE_MS, Health
 from analytics.lag.lag_snapshot import GroupInQueue, QueueNow, QueuesNow
-from analytics.lag.trend import RATE_WINDOW_MS, TREND_WINDOW_MS, Trend, _read_since
+from analytics.lag.trend import RATE_WINDOW_MS, TREND_WINDOW_MS, Trend
 from storage.configs.offset_samples import WatchedQueue, _note_changes
 from tests.support.compiled import native, needs_compiled
 
@@ -57,8 +56,7 @@ def a_queue(rng):
 
 
 @pytest.mark.slow
-def test_rates_are_those_of_each_queue(monkeypatch):
-    monkeypatch.setattr(trends, "read_since", _read_since)
+def test_rates_are_those_of_each_queue():
     rng = random.Random(1)
     found = []
     for _ in range(2_000):
@@ -72,20 +70,6 @@ def test_rates_are_those_of_each_queue(monkeypatch):
     assert None in found
     assert 0.0 in found
     assert len(set(found)) > 100
-
-
-def test_what_was_read_is_counted_as_in_the_plain_form():
-    rng = random.Random(4)
-    found, read_since = set(), native.compiled.read_since
-    for _ in range(2_000):
-        changes, offset = some_changes(rng), an_offset(rng) or 0
-        since = rng.choice([0, NOW - RATE_WINDOW_MS, NOW, NOW + 1, -1, 1 << 60])
-        plain = _read_since(changes, offset, since, _read_since)
-        assert read_since(changes, offset, since, _read_since) == plain
-        found.add(plain)
-    assert len(found) > 20
-    with pytest.raises(ValueError, match="unpack"):  # the plain form judges what is unusual
-        read_since([[5]], 6, 0, _read_since)
 
 
 @pytest.mark.slow

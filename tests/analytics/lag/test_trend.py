@@ -137,6 +137,47 @@ def test_the_newest_observations_decide_as_all_do(committed, ends, offset, end, 
     )
 
 
+@pytest.mark.slow
+@settings(max_examples=examples(600, short=60), deadline=None)
+@given(
+    steps=st.lists(
+        st.tuples(st.integers(0, 90), st.integers(0, 9) | st.none()), min_size=1, max_size=40
+    ),
+    forgotten=st.integers(300, 900),  # as long as the time of rates at least
+)
+def test_what_was_read_is_counted_from_step_to_step_as_from_the_changes(steps, forgotten):
+    seconds, changes, earlier = 0, [], None
+    for pause, offset in steps:
+        seconds += pause
+        look = NOW + seconds * S
+        if not changes or changes[-1][1] != offset:
+            changes.append((look, offset))
+        while len(changes) > 1 and changes[1][0] <= look - forgotten * S:
+            del changes[0]
+        trend = Trend([(NOW, look)], look)
+        if offset is None:
+            continue
+        count = trend.read(changes, offset)
+        if earlier is not None:
+            assert trend.read_again(changes, offset, earlier) in (None, count)
+        first = next((at for at, _ in changes if at > trend.known_from), None)
+        earlier = None if first is None else (count, changes[-1][0], first)
+
+
+def test_a_queue_that_moves_all_the_time_is_counted_in_few_steps():
+    changes = [(NOW, 0)]
+    for second in range(1, 900):
+        changes.append((NOW + second * S, second * second))
+        trend = Trend([(NOW, changes[-1][0])], changes[-1][0])
+        count = trend.read(changes, changes[-1][1])
+        if second > 1:
+            assert trend.read_again(changes, changes[-1][1], earlier) == count
+        first = next(at for at, _ in changes if at > trend.known_from)
+        earlier = count, changes[-1][0], first
+    one_time = [(NOW, 0), (NOW + S, 3), (NOW + S, 5)]  # two looks in one millisecond
+    assert Trend([(NOW, NOW)], NOW + S).read_again(one_time, 5, (3, NOW + S, NOW + S)) is None
+
+
 def test_of_many_observations_the_newest_are_looked_at():
     committed = [at(500 - n, n) for n in range(400)]
     [nearer] = decisive_observations(committed, [at(800, 1000)], NOW, 400, 1000)
