@@ -1,10 +1,12 @@
 """The Textual application: keys in, lines out. What is shown comes from screens and panes."""
 
+import asyncio
 import contextlib
 import threading
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from textual.app import App, ComposeResult
@@ -44,6 +46,8 @@ _AROUND: Final = 6
 """Lines above and below the panes."""
 _KEPT_PLACES: Final = 8
 _PATIENCE_S: Final = 0.1
+_TOGETHER_S: Final = 0.05
+"""The looks of a screen end one after the other: what comes within so long is drawn at once."""
 
 
 class Canvas(Widget):
@@ -93,6 +97,9 @@ class ConsoleApp(App[int], inherit_bindings=False):
         self.in_ascii = False
         """Whether shapes are drawn in ASCII."""
         self._looks: Timer | None = None
+        self._drawn_at = 0.0
+        """When the screen was drawn last, as monotonic seconds."""
+        self._next_draw: asyncio.TimerHandle | None = None
         self._asks = Asks.NOTHING
         self._number = 0
         self._answered = True
@@ -352,7 +359,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
                     pane.take(batch)
             if self.paused and batch.asked.look.endless and self.walker is not None:
                 self.walker.hold(held=True)
-            self.draw()
+            self._draw_soon()
             if batch.goes_on and batch.complete and batch.error is None:
                 self.look()
         except Exception as error:  # noqa: BLE001 - else it would be raised in the reader's thread
@@ -360,14 +367,32 @@ class ConsoleApp(App[int], inherit_bindings=False):
 
     # Drawing
 
+    def _draw_soon(self) -> None:
+        """Draw the screen as it is now, or a little later if it was drawn a moment ago."""
+        wait = self._drawn_at + _TOGETHER_S - monotonic()
+        if wait <= 0:
+            self.draw()
+        elif self._next_draw is None:
+            self._next_draw = asyncio.get_running_loop().call_later(wait, self._draw_later)
+
+    def _draw_later(self) -> None:
+        try:
+            self.draw()
+        except Exception as error:  # noqa: BLE001 - else asyncio would only log it
+            self._handle_exception(error)
+
     def draw(self) -> None:
         """Draw the screen as it is now. A pane that is not shown does not have the cursor."""
+        if self._next_draw is not None:
+            self._next_draw.cancel()
+            self._next_draw = None
         if self.panes and self.active not in self.seen():
             self.active = self.spec.start
         self._follow()
         lines = self.frame_lines()
         if self.terminal is not None:
             self.terminal.show(lines, self.size.width)
+        self._drawn_at = monotonic()
 
     def frame_lines(self) -> list[Line]:
         """What the screen shows, whatever its size."""
