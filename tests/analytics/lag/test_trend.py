@@ -137,6 +137,12 @@ def test_the_newest_observations_decide_as_all_do(committed, ends, offset, end, 
     )
 
 
+def counted(trend, changes, offset):
+    """What a look keeps for the next one; None if nothing counts."""
+    first = next((at for at, _ in changes if at > trend.known_from), None)
+    return None if first is None else (trend.read(changes, offset), changes[-1][0], first)
+
+
 @pytest.mark.slow
 @settings(max_examples=examples(600, short=60), deadline=None)
 @given(
@@ -146,7 +152,8 @@ def test_the_newest_observations_decide_as_all_do(committed, ends, offset, end, 
     forgotten=st.integers(300, 900),  # as long as the time of rates at least
 )
 def test_what_was_read_is_counted_from_step_to_step_as_from_the_changes(steps, forgotten):
-    seconds, changes, earlier = 0, [], None
+    changes: list[tuple[int, int | None]] = []
+    seconds, earlier = 0, None
     for pause, offset in steps:
         seconds += pause
         look = NOW + seconds * S
@@ -160,20 +167,17 @@ def test_what_was_read_is_counted_from_step_to_step_as_from_the_changes(steps, f
         count = trend.read(changes, offset)
         if earlier is not None:
             assert trend.read_again(changes, offset, earlier) in (None, count)
-        first = next((at for at, _ in changes if at > trend.known_from), None)
-        earlier = None if first is None else (count, changes[-1][0], first)
+        earlier = counted(trend, changes, offset)
 
 
 def test_a_queue_that_moves_all_the_time_is_counted_in_few_steps():
-    changes = [(NOW, 0)]
-    for second in range(1, 900):
-        changes.append((NOW + second * S, second * second))
-        trend = Trend([(NOW, changes[-1][0])], changes[-1][0])
-        count = trend.read(changes, changes[-1][1])
-        if second > 1:
-            assert trend.read_again(changes, changes[-1][1], earlier) == count
-        first = next(at for at, _ in changes if at > trend.known_from)
-        earlier = count, changes[-1][0], first
+    changes, earlier = [(NOW, 0), (NOW + S, 1)], (1, NOW + S, NOW + S)
+    for second in range(2, 900):
+        look, offset = NOW + second * S, second * second
+        changes.append((look, offset))
+        trend = Trend([(NOW, look)], look)
+        assert trend.read_again(changes, offset, earlier) == trend.read(changes, offset)
+        earlier = counted(trend, changes, offset)
     one_time = [(NOW, 0), (NOW + S, 3), (NOW + S, 5)]  # two looks in one millisecond
     assert Trend([(NOW, NOW)], NOW + S).read_again(one_time, 5, (3, NOW + S, NOW + S)) is None
 
