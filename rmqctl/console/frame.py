@@ -17,6 +17,7 @@ from .target import with_zone
 if TYPE_CHECKING:
     from rmqctl.console.program.app import ConsoleApp
 
+HEAD_LINES: Final = 3
 _LEAST_TITLE: Final = 20
 """Cells of the place; where it has fewer, the time between looks is left out."""
 _MOST_LINES: Final = 4
@@ -25,7 +26,7 @@ _USUAL_KEYS: Final = ("open", "find", "go_to", "sort", "mark", "copy_command", "
 
 
 def head(app: "ConsoleApp", width: int) -> list[Line]:
-    """The lines above the panes."""
+    """The lines above the panes, once these have been drawn: what they had no room for is here."""
     return [first_line(app, width), _where(app, width), rule(app, width)]
 
 

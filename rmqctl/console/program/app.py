@@ -318,8 +318,11 @@ class ConsoleApp(App[int], inherit_bindings=False):
         ]
 
     def _follow(self) -> None:
-        """Show in the panes that follow the cursor of another one what it is on."""
+        """Show in the panes that follow the cursor of another one what it is on. A pane that is
+        not shown does not have the cursor."""
         seen = self.seen()
+        if self.panes and self.active not in seen:
+            self.active = self.spec.start
         for n, pane in enumerate(self.panes):
             pane.follow(self.panes[pane.spec.follows])
             of_row = pane.spec.of_row
@@ -368,7 +371,11 @@ class ConsoleApp(App[int], inherit_bindings=False):
     # Drawing
 
     def _draw_soon(self) -> None:
-        """Draw the screen as it is now, or a little later if it was drawn a moment ago."""
+        """Draw the screen as it is now, or a little later if it was drawn a moment ago.
+
+        What panes show that follow the cursor of others is asked for at once.
+        """
+        self._follow()
         wait = self._drawn_at + _TOGETHER_S - monotonic()
         if wait <= 0:
             self.draw()
@@ -382,12 +389,10 @@ class ConsoleApp(App[int], inherit_bindings=False):
             self._handle_exception(error)
 
     def draw(self) -> None:
-        """Draw the screen as it is now. A pane that is not shown does not have the cursor."""
+        """Draw the screen as it is now."""
         if self._next_draw is not None:
             self._next_draw.cancel()
             self._next_draw = None
-        if self.panes and self.active not in self.seen():
-            self.active = self.spec.start
         self._follow()
         lines = self.frame_lines()
         if self.terminal is not None:
@@ -416,13 +421,12 @@ class ConsoleApp(App[int], inherit_bindings=False):
             return sheet_screen(self.desk.sheet, top, width, height, self.notice, shown)
         for pane in self.panes:
             pane.every_ms = round(self.every * 1000)
-        head = frame.head(self, width)
         foot = frame.foot(self, width)
-        room = height - len(head) - len(foot)
+        room = height - frame.HEAD_LINES - len(foot)
         body = help_lines(self, width, room) if self.helping else self._body(width, room)
         if self.overlay is not None:
             body = self.overlay.lines(width, room)
-        return [*head, *body, *foot]
+        return [*frame.head(self, width), *body, *foot]  # the head has what no pane has room for
 
     def _body(self, width: int, room: int) -> list[Line]:
         found: list[Line] = []

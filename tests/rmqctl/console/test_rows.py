@@ -138,6 +138,15 @@ def looks_of(place, source):
     return found
 
 
+def whole(look, source, place):
+    """The rows of a look; of one that is made in parts, those of all parts."""
+    left = [True]
+    while left:
+        left.clear()
+        rows = look.read(source._replace(go_on=lambda: left.append(True)), place)
+    return rows
+
+
 def compare(store, place):
     """Check that each look of a screen has the rows of its command."""
     with EmbeddedBroker.open(store, read_only=True) as broker:
@@ -145,7 +154,7 @@ def compare(store, place):
         for look, there in looks_of(place, source):
             if look.row_type in OWN_ROWS:
                 continue
-            rows = look.read(source, there)
+            rows = whole(look, source, there)
             if look.users_only:
                 rows = UsersRows(rows, broker.view)
             known = [row for row in rows if row is not None]
