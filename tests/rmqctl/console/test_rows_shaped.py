@@ -44,6 +44,7 @@ from tests.rmqctl.console.test_rows import (
     place_name,
     places,
     rich,
+    whole,
 )
 from tests.support import golden
 from tests.support.cli import run
@@ -75,7 +76,7 @@ class Listed:
     def read(self) -> list[Any]:
         """Read the rows of now, those that the pane wants."""
         source = Source(self._broker, now_ms(), lambda sentence: None, {})
-        rows = self.look.read(source, self.place)
+        rows = whole(self.look, source, self.place)
         if self.look.users_only and not self.pane.wants_everything():
             rows = UsersRows(rows, self._broker.view)
         found = [row for row in rows if row is not None]
