@@ -1,6 +1,7 @@
 """The rows of each screen are those of the command in its line."""
 
 import json
+from functools import partial
 from itertools import product
 
 import pytest
@@ -140,11 +141,11 @@ def looks_of(place, source):
 
 def whole(look, source, place):
     """The rows of a look; of one that is made in parts, those of all parts."""
-    left = [True]
-    while left:
-        left.clear()
-        rows = look.read(source._replace(go_on=lambda: left.append(True)), place)
-    return rows
+    while True:
+        left: list[bool] = []
+        rows = look.read(source._replace(go_on=partial(left.append, True)), place)
+        if not left:
+            return rows
 
 
 def compare(store, place):

@@ -152,7 +152,12 @@ def test_ctrl_c_twice_ends_a_console_that_hangs(stocked):
 
 @pytest.mark.parametrize(
     ("where", "debug"),
-    [("key", False), ("drawing", True), ("drawing later", True), pytest.param("prompt", True, marks=pytest.mark.long)],
+    [
+        ("key", False),
+        ("drawing", True),
+        ("drawing later", True),
+        pytest.param("prompt", True, marks=pytest.mark.long),
+    ],
 )
 @pytest.mark.slow
 def test_an_error_of_the_console_ends_it_with_a_sentence(stocked, where, debug):
@@ -162,8 +167,8 @@ def test_an_error_of_the_console_ends_it_with_a_sentence(stocked, where, debug):
         "drawing": "import rmqctl.console.panes as p\nshow = p.Pane.mark\n"
         "def fail(pane, *w, **k): return 1 // 0\n"
         "def mark(pane): p.Pane.lines = fail\np.Pane.mark_all = mark\n",
-        "drawing later": "import rmqctl.console.program.app as b\nlater = b.ConsoleApp._draw_later\n"
-        "b._TOGETHER_S = 1\ndef fail(): return 1 // 0\n"
+        "drawing later": "import rmqctl.console.program.app as b\nb._TOGETHER_S = 1\n"
+        "later = b.ConsoleApp._draw_later\ndef fail(): return 1 // 0\n"
         "def broken(app):\n    app.frame_lines = fail\n    later(app)\n"
         "b.ConsoleApp._draw_later = broken\n",
         "prompt": "import rmqctl.console.prompt as p\n"
