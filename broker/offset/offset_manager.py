@@ -25,7 +25,7 @@ from broker.errors import BrokerSystemError, NoPermissionError
 from broker.tables.shared_table import READ_ONLY
 from broker.validation import check_group, check_topic, typed
 from storage.configs.consumer_offsets import split_topic_at_group, topic_at_group
-from storage.configs.progress_table import ProgressTable, QueueProgress
+from storage.configs.progress_table import ProgressTable, QueueProgress, offsets_in
 from storage.errors import CorruptFileError, go_on_without
 from storage.format.shapes import MAX_INT, MAX_LONG
 
@@ -369,11 +369,10 @@ below 0."""
 def _row(key: str, queues: Mapping[int, QueueProgress]) -> _Row:
     parts = split_topic_at_group(key)
     names = None if parts is None else (parts[1], parts[0])
-    offsets = {q: offset for q, (_, offset) in queues.items() if offset is not None}
-    if [*offsets] == sorted(offsets) and min(offsets.values(), default=0) >= 0:
-        return names, offsets, bool(offsets)  # mostly: there may be 50,000 of them
-    progress = {queue_id: offset for queue_id, offset in sorted(offsets.items()) if offset >= 0}
-    return names, progress, bool(offsets)
+    offsets = offsets_in(queues)
+    if min(offsets.values(), default=0) >= 0:
+        return names, offsets, bool(offsets)
+    return names, {queue_id: at for queue_id, at in offsets.items() if at >= 0}, bool(offsets)
 
 
 def _is_found(known: QueueProgress, found: ProgressPastEnd) -> bool:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple, Self
 
+from storage import native
 from storage.format.shapes import MAX_LONG, ShapeError, are_ids, is_id, shown
 from storage.format.versions import FORMATS
 
@@ -329,6 +330,19 @@ def rows_of(entry: dict[str, Any]) -> dict[str, dict[int, QueueProgress]]:
                 raise _wrong(f"queues.{key}.{queue_id}", known, "a generation and an offset")
             row[queue_id] = QueueProgress(generation, offset)
     return rows
+
+
+def offsets_in(row: Mapping[int, QueueProgress]) -> dict[int, int]:
+    """The offsets of a row, in the order of queues; what Java's file may have below 0, too."""
+    found = _offsets_in(row)  # mostly: there may be 50,000 of them
+    if found is not None:
+        return found
+    return {queue_id: at for queue_id, (_, at) in sorted(row.items()) if at is not None}
+
+
+_OffsetsIn = Callable[[Mapping[int, QueueProgress]], dict[int, int] | None]
+_offsets_in: Final[_OffsetsIn] = native.form("offsets_in", native.nothing)
+"""The same of a row in the order of queues that has nothing below 0; else None."""
 
 
 def rows_in(text: bytes, start: int) -> tuple[CheckedRows, int] | None:

@@ -1,6 +1,6 @@
 """The functions of the C files here."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 Steady = tuple[Any, tuple[int, int, int, float] | None, int, int]
@@ -145,6 +145,9 @@ def number_table(
     data: bytes, start: int, make: Callable[[tuple[int, int | None]], Any] | None, /
 ) -> tuple[dict[str, dict[int, Any]], int] | None:
     """See storage.configs.number_tables; None for another form."""
+
+def offsets_in(row: Mapping[int, tuple[int, int | None]], /) -> dict[int, int] | None:
+    """See storage.configs.progress_table; None for an unusual row."""
 
 def note_changes(
     rows: list[list[tuple[int, int | None]]], offsets: list[int | None], at: int, /

@@ -1,5 +1,6 @@
-/* Tables of numbers in JSON as rmqctl writes them: {"name":{"0":5,"1":[0,7]}}. The callers' general
- * way is the reference: storage/configs/number_tables.py; a test compares both.
+/* Tables of numbers in JSON as rmqctl writes them: {"name":{"0":5,"1":[0,7]}}; and the offsets of
+ * their rows. The callers' general way is the reference: storage/configs/number_tables.py and
+ * progress_table.py; tests compare both.
  */
 #include "native.h"
 
@@ -169,7 +170,39 @@ static PyObject *number_table(PyObject *module, PyObject *const *args, Py_ssize_
     Py_RETURN_NONE;
 }
 
+PyDoc_STRVAR(offsets_in_doc, "offsets_in(row)\n\nSee storage.configs.progress_table.");
+static PyObject *offsets_in(PyObject *module, PyObject *row)
+{
+    PyObject *key, *value, *found = PyDict_CheckExact(row) ? PyDict_New() : NULL;
+    Py_ssize_t at = 0;
+    long long before = -1;
+    (void)module;
+    while (found != NULL && PyDict_Next(row, &at, &key, &value)) {
+        PyObject *offset = NULL;
+        if (PyTuple_Check(value) && PyTuple_Size(value) == 2)
+            offset = PyTuple_GetItem(value, 1);
+        if (offset == Py_None)
+            continue;
+        int too_large = 1;
+        long long id = -1, number = -1;
+        if (offset != NULL && PyLong_CheckExact(key) && PyLong_CheckExact(offset)) {
+            id = PyLong_AsLongLongAndOverflow(key, &too_large);
+            if (!too_large)
+                number = PyLong_AsLongLongAndOverflow(offset, &too_large);
+        }
+        if (too_large || id <= before || number < 0)
+            Py_CLEAR(found);
+        else if (PyDict_SetItem(found, key, offset) < 0) {
+            Py_DECREF(found);
+            return NULL;
+        }
+        before = id;
+    }
+    return found != NULL || PyErr_Occurred() ? found : Py_NewRef(Py_None);
+}
+
 PyMethodDef number_table_functions[] = {
     {"number_table", (PyCFunction)(void (*)(void))number_table, METH_FASTCALL, number_table_doc},
+    {"offsets_in", offsets_in, METH_O, offsets_in_doc},
     {NULL, NULL, 0, NULL},
 };

@@ -16,6 +16,7 @@ from storage.configs.progress_rows import KnownRows
 from storage.configs.progress_table import ProgressTable, QueueProgress
 from storage.format.errors import JsonError
 from storage.format.strict_json import loads_strict
+from tests.support.compiled import compiled
 
 pytestmark = pytest.mark.skipif(native.compiled is None, reason="needs the compiled part")
 PATH = Path("offsets.log")
@@ -202,3 +203,29 @@ def test_samples_are_read_alike(tmp_path, general):
 def test_a_text_that_is_no_json_is_no_table_either():
     with pytest.raises(JsonError):
         loads_strict(b'{"t":{"0":01}}')
+
+
+def test_the_offsets_of_a_row_are_those_of_the_plain_form():
+    rng, compiled_form, taken = random.Random(7), compiled.offsets_in, 0
+    for _ in range(2_000):
+        ids = rng.sample(range(9), rng.randrange(6))
+        values = [rng.choice([None, 0, 1, 2**63 - 1, rng.choice([-1, 5])]) for _ in ids]
+        order = zip(rng.choice([ids, sorted(ids)]), values, strict=True)
+        row = {queue_id: QueueProgress(0, offset) for queue_id, offset in order}
+        plain = {queue_id: at for queue_id, (_, at) in sorted(row.items()) if at is not None}
+        found = compiled_form(row)
+        assert progress_table.offsets_in(row) == plain
+        assert list(progress_table.offsets_in(row)) == list(plain)
+        if found is not None:
+            taken += 1
+            assert list(found.items()) == list(plain.items())
+            assert min(plain.values(), default=0) >= 0
+    assert 500 < taken < 1_900
+    for odd in (
+        {0: QueueProgress(0, 2**63)},
+        {2**63: QueueProgress(0, 1)},
+        {0: (1,)},
+        {"0": (0, 1)},
+    ):
+        assert compiled_form(odd) is None
+    assert compiled_form([]) is None
