@@ -89,7 +89,8 @@ class _Watched:
             with no_search_for_cycles():
                 seen = self.seen = self.watcher.look(source.now_ms, most)
                 self._keep(source, seen)
-                _freeze_many()
+                if gc.get_count()[0] > MANY_NEW:
+                    gc.freeze()  # most of it stays, and a look makes no cycles
         return seen
 
     def _keep(self, source: Source, seen: "LagSnapshot") -> None:
@@ -199,16 +200,8 @@ def lag_rows(source: Source, choice: Choice) -> Iterable[LagRow]:
     seen, watched = seen_lag(source, choice), _watched(source, choice)
     if choice == watched.choice:
         with no_search_for_cycles():
-            rows = watched.watcher.group_rows(seen)
-            _freeze_many()
-        return rows
+            return watched.watcher.group_rows(seen)
     return lag.group_rows(seen)
-
-
-def _freeze_many() -> None:
-    """Pass over what is new in searches for cycles: most of it stays, and a look makes none."""
-    if gc.get_count()[0] > MANY_NEW:
-        gc.freeze()
 
 
 def _watched(source: Source, choice: Choice) -> _Watched:
