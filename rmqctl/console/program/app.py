@@ -47,7 +47,7 @@ _AROUND: Final = 6
 _KEPT_PLACES: Final = 8
 _PATIENCE_S: Final = 0.1
 _TOGETHER_S: Final = 0.05
-"""The looks of a screen end one after the other: what comes within so long is drawn at once."""
+"""The looks of a screen end one after the other: what comes within so long is drawn together."""
 
 
 class Canvas(Widget):
