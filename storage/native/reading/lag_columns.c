@@ -258,23 +258,30 @@ static PyObject *unusual(void)
     Py_RETURN_NONE;
 }
 
+/* The least of some values; the object is that of a queue, borrowed, so that it is there once. */
 typedef struct {
-    int64_t lag, most, lost, bytes, stored, risk; /* stored, risk: the least, -1 without any */
+    int64_t value;
+    PyObject *object; /* None without any */
+} Least;
+
+typedef struct {
+    int64_t lag, most, lost, bytes;
+    Least stored, risk;
     Py_ssize_t unknown_bytes;
     PyObject *worst, *status; /* borrowed; worst is the id of the queue with most */
     int none_in, none_out, states_differ;
 } Sums;
 
 /* Take in a value, or None: 1, or 0 for an unusual one. */
-static int take_least(PyObject *cell, int64_t *least)
+static int take_least(PyObject *cell, Least *least)
 {
     int64_t value;
     if (cell == Py_None)
         return 1;
     if (!is_number(cell, &value))
         return 0;
-    if (*least < 0 || value < *least)
-        *least = value;
+    if (least->object == Py_None || value < least->value)
+        *least = (Least){value, cell};
     return 1;
 }
 
@@ -312,7 +319,7 @@ static int take_sums(Sums *sums, PyObject *queue)
 PyDoc_STRVAR(sums_known_doc, "sums_known(queues)\n\nSee analytics.lag.totals.");
 static PyObject *sums_known(PyObject *module, PyObject *queues)
 {
-    Sums sums = {0, 0, 0, 0, -1, -1, 0, Py_None, NULL, 0, 0, 0};
+    Sums sums = {.stored = {0, Py_None}, .risk = {0, Py_None}, .worst = Py_None};
     (void)module;
     const Py_ssize_t count = PyList_CheckExact(queues) ? PyList_Size(queues) : 0;
     for (Py_ssize_t i = 0; i < count; i++)
@@ -320,21 +327,17 @@ static PyObject *sums_known(PyObject *module, PyObject *queues)
             return unusual();
     if (!count || !sums.none_in || !sums.none_out)
         return unusual();
-    const int no_bytes = sums.unknown_bytes == count;
-    const int64_t values[] = {sums.lag, no_bytes ? -1 : sums.bytes, sums.stored, sums.most,
-                              sums.lost, sums.risk, sums.unknown_bytes};
-    enum { VALUES = sizeof values / sizeof *values };
-    PyObject *found = PyTuple_New(VALUES + 2);
-    for (int i = 0; found != NULL && i < VALUES; i++) {
-        PyObject *value = values[i] < 0 ? Py_NewRef(Py_None) : PyLong_FromLongLong(values[i]);
-        if (value == NULL || PyTuple_SetItem(found, i, value) < 0)
-            Py_CLEAR(found);
-    }
-    if (found == NULL)
+    PyObject *bytes = Py_None;
+    if (sums.unknown_bytes < count)
+        bytes = PyLong_FromLongLong(sums.bytes);
+    else
+        Py_INCREF(bytes);
+    if (bytes == NULL)
         return NULL;
-    PyTuple_SetItem(found, VALUES, Py_NewRef(sums.worst));
-    PyTuple_SetItem(found, VALUES + 1, Py_NewRef(sums.states_differ ? Py_None : sums.status));
-    return found;
+    return Py_BuildValue("(LNOLLOnOO)", (long long)sums.lag, bytes, sums.stored.object,
+                         (long long)sums.most, (long long)sums.lost, sums.risk.object,
+                         sums.unknown_bytes, sums.worst,
+                         sums.states_differ ? Py_None : sums.status);
 }
 
 PyMethodDef lag_column_functions[] = {

@@ -61,6 +61,8 @@ def test_queues_whose_lag_is_known_are_added_up_by_compiled_code() -> None:
     queues = [_queue(3, 4), _queue(5, 30), _queue(8, 2, lag_bytes=None, risk_timestamp=None)]
     assert sums_known(queues) == (54, 10, 7, 28, 14, 9, 1, 8, Health.OK)
     assert sums_known([_queue(3, 30)]) == (0, 5, 7, 0, 0, 9, 0, None, Health.OK)
+    times = [_queue(n, 5, oldest_unread_timestamp=(1 << 40) + n) for n in (2, 1, 3)]
+    assert sums_known(times)[2] is times[1].oldest_unread_timestamp  # not one more object a row
     differ = [_queue(1, 5), _queue(2, 5, status=Health.WARN)]
     assert sums_known(differ)[-1] is None
     assert add_up(differ) == totals._add_up_each(differ)
