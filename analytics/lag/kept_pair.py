@@ -259,6 +259,8 @@ class KeptPair:
             self._read_untils[queue_id] = until
         elif queue_id in self._read_untils:
             del self._read_untils[queue_id]
+            if not self._read_untils:
+                self._read_untils.clear()  # a dictionary that was emptied keeps its room
 
     def _read_now(
         self,
