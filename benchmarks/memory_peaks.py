@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from .process_memory import ANONYMOUS, memory_bytes, require_proc
 from .run import NotMeasurableError
 
 _LOOK_S = 0.01
@@ -31,8 +32,7 @@ def watched(command: Sequence[str], own: str) -> Watched:
 
     Raises NotMeasurableError if it fails, or where there is no /proc.
     """
-    if not Path("/proc/self/status").exists():
-        raise NotMeasurableError("there is no /proc here")
+    require_proc()
     start = time.perf_counter()
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         peaks: dict[str, float] = defaultdict(float)
@@ -72,9 +72,6 @@ def _family(pid: int, kind: str) -> Iterator[tuple[int, str]]:
 
 def _anonymous(pid: int) -> float:
     try:
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-            if line.startswith("RssAnon:"):
-                return int(line.split()[1]) * 1024 / 1e6
+        return memory_bytes(ANONYMOUS, pid) / 1e6
     except OSError:
-        pass
-    return 0
+        return 0

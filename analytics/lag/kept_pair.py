@@ -277,6 +277,7 @@ class KeptPair:
         if read_until != AT_ONCE:
             before, since = self._read[queue_id]
             if before is not None:
+                # It holds until the first change that counted leaves: Validity.of_count.
                 earlier = before, since, read_until - RATE_WINDOW_MS
                 count = trend.read_again(changes, committed, earlier)
         if count is None:

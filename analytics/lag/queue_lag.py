@@ -94,14 +94,6 @@ def _queue_lag(
     return _new(QueueLag, (queue_id, what, lag_bytes, stored, rate_in, rate_out, status, risk))
 
 
-def columns_of(queues: Sequence[QueueLag]) -> Columns:
-    """The columns of some queues, at least one."""
-    if isinstance(queues, QueueColumns):
-        return queues.columns
-    ids, what, *others = zip(*queues, strict=True)
-    return Columns(ids, *zip(*what, strict=True), *others)
-
-
 def drain_ms(lag: int | None, rate_in: float | None, rate_out: float | None) -> int | None:
     """Estimate how long it takes, at these rates, until nothing is unread: 0 if nothing is.
 

@@ -14,13 +14,12 @@ from typing import Final, NamedTuple
 from storage import native
 
 from .health import Health, worst
-from .queue_lag import QueueColumns, QueueLag as QueueLag, columns_of, drain_ms as drain_ms
+from .queue_lag import QueueColumns, QueueLag as QueueLag, drain_ms as drain_ms
 from .queue_position import QueuePosition
 
-_new: Final = tuple.__new__
 _sums_known: Final = native.form("sums_known", native.nothing)
-"""The sums of queues whose lags are all known, while neither rate is: in the order of their use.
-The status is None where queues have several."""
+"""The sums of a list of queues whose lags are all known, as ``_known_totals`` takes them; None of
+others. The status is None where queues have several; the last two: whether a rate is unknown."""
 
 
 class Totals(NamedTuple):
@@ -79,29 +78,18 @@ def sum_of_all(values: Iterable[int | None]) -> int | None:
 
 def add_up(queues: Sequence[QueueLag]) -> Totals:
     """Sum up the queues of one group in one topic."""
-    known = _sums_known(queues)
-    if known is not None:  # repeated looks, where rates are counts
-        lag, lag_bytes, oldest, most, lost, risk, unknown, worst_queue, status = known
-        return _new(
-            Totals,
-            (
-                *(len(queues), lag, lag_bytes, oldest, None, None, None if lag else 0),
-                worst({queue[6] for queue in queues}) if status is None else status,
-                *(worst_queue, round(most * len(queues) / lag, 2) if lag else None),
-                *(lost, risk, unknown),
-            ),
-        )
-    if not queues:
-        return _add_up_each(queues)
-    ids, lows, committed, highs, sizes, stored, rates_in, rates_out, statuses, risks = columns_of(
-        queues
+    if not isinstance(queues, QueueColumns):
+        known = _sums_known(queues)
+        return _add_up_each(queues) if known is None else _known_totals(queues, *known)
+    ids, lows, committed, highs, sizes, stored, rates_in, rates_out, statuses, risks = (
+        queues.columns
     )
-    if None in committed:
+    if not queues or None in committed:
         return _add_up_each(queues)
     lags = [*map(sub, highs, committed)]
     if min(lags) < 0:
         return _add_up_each(queues)
-    # All are known, as mostly: columns are added up without a step of Python for each queue.
+    # All are known, as mostly: they are added up without a step of Python for each queue.
     total, most = sum(lags), max(lags)
     unread = [*map(sub, committed, lows)]
     unknown = sizes.count(None)
@@ -120,6 +108,40 @@ def add_up(queues: Sequence[QueueLag]) -> Totals:
         round(most * len(lags) / total, 2) if total else None,
         -sum(part for part in unread if part < 0) if min(unread) < 0 else 0,
         _least(risks),
+        unknown,
+    )
+
+
+def _known_totals(
+    queues: Sequence[QueueLag],
+    lag: int,
+    lag_bytes: int | None,
+    oldest: int | None,
+    most: int,
+    lost: int,
+    risk: int | None,
+    unknown: int,
+    worst_queue: int | None,
+    status: Health | None,
+    no_rate_in: bool,
+    no_rate_out: bool,
+) -> Totals:
+    """The same of what ``_sums_known`` gives."""
+    rate_in = None if no_rate_in else total_rate([queue[4] for queue in queues])
+    rate_out = None if no_rate_out else total_rate([queue[5] for queue in queues])
+    return Totals(
+        len(queues),
+        lag,
+        lag_bytes,
+        oldest,
+        rate_in,
+        rate_out,
+        drain_ms(lag, rate_in, rate_out),
+        worst({queue[6] for queue in queues}) if status is None else status,
+        worst_queue,
+        round(most * len(queues) / lag, 2) if lag else None,
+        lost,
+        risk,
         unknown,
     )
 

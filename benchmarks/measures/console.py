@@ -13,8 +13,9 @@ from typing import Any
 
 from benchmarks.commands import peer_script, rmqctl, seconds_of
 from benchmarks.console_store import Size, make, moves
+from benchmarks.process_memory import require_proc
 from benchmarks.report import Goal, Row
-from benchmarks.run import NotMeasurableError, Run
+from benchmarks.run import Run
 from benchmarks.terminal import Terminal, terminal
 
 NAME = "console"
@@ -32,8 +33,7 @@ _SETTLED_LOOKS = 15
 
 
 def measure(run: Run) -> Iterator[Row]:
-    if not Path("/proc/self/status").exists():
-        raise NotMeasurableError("there is no /proc/self/status here")
+    require_proc()
     with run.folder() as folder:
         positions, moving, many = (folder / name for name in ("positions", "moving", "rows"))
         make(positions, _POSITIONS, _AGE_MS)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from benchmarks.console_store import LargeStore, make_large
 from benchmarks.measures.console import answers, driven
+from benchmarks.process_memory import require_proc
 from benchmarks.report import Goal, Row
-from benchmarks.run import NotMeasurableError, Run
+from benchmarks.run import Run
 from storage.format.names import ABORT, OURS
 
 NAME = "console_large"
@@ -31,8 +32,7 @@ _LEFT_SCREENS = {"overview": 20, "groups": 15, "topics": 15, "health": 15}
 
 
 def measure(run: Run) -> Iterator[Row]:
-    if not Path("/proc/self/status").exists():
-        raise NotMeasurableError("there is no /proc/self/status here")
+    require_proc()
     size = _QUICK if run.quick else _SIZE
     with run.folder() as folder:
         root = folder / "store"

@@ -8,8 +8,9 @@ from time import perf_counter
 
 from benchmarks.commands import rmqctl
 from benchmarks.console_store import Size, make, moves, topic_of
+from benchmarks.process_memory import require_proc
 from benchmarks.report import Goal, Row
-from benchmarks.run import NotMeasurableError, Run
+from benchmarks.run import Run
 from benchmarks.terminal import Terminal, terminal
 
 NAME = "console_screens"
@@ -37,8 +38,7 @@ _SCREENS = (
 
 
 def measure(run: Run) -> Iterator[Row]:
-    if not Path("/proc/self/status").exists():
-        raise NotMeasurableError("there is no /proc/self/status here")
+    require_proc()
     seconds = run.sized(20, 6)
     with run.folder() as folder:
         root = folder / "store"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from contextlib import suppress
 
 from benchmarks.commands import rmqctl, write_lines
+from benchmarks.process_memory import ANONYMOUS, memory_bytes, require_proc
 from benchmarks.report import Goal, Row
 from benchmarks.run import NotMeasurableError, Run
 from storage.store import MessageStore
@@ -17,8 +18,7 @@ _LIMIT_MB = 400
 
 
 def measure(run: Run) -> Iterator[Row]:
-    if not Path("/proc/self/status").exists():
-        raise NotMeasurableError("there is no /proc/self/status here")
+    require_proc()
     count = run.sized(10_000_000, 1_000_000)
     size = f"{count / 10_000_000:g} GB"
     with run.folder() as folder:
@@ -45,15 +45,13 @@ def peak_of(command: Sequence[str]) -> tuple[float, float]:
     """Highest RssAnon in MB, read every 5 ms, and the time of the process."""
     start = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    status = Path(f"/proc/{process.pid}/status")
     peak = 0
     while process.poll() is None:
-        for line in status.read_text().splitlines():
-            if line.startswith("RssAnon:"):
-                peak = max(peak, int(line.split()[1]))
+        with suppress(OSError):  # it has just ended
+            peak = max(peak, memory_bytes(ANONYMOUS, process.pid))
         time.sleep(0.005)
     seconds = time.perf_counter() - start
     if process.returncode:
         assert process.stderr is not None
         raise NotMeasurableError(process.stderr.read().decode(errors="replace").strip()[-200:])
-    return peak * 1024 / 1e6, seconds
+    return peak / 1e6, seconds

@@ -12,6 +12,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.planned_stores import make_stores
+from benchmarks.process_memory import require_proc
 from benchmarks.report import Goal, Row
 from benchmarks.run import NotMeasurableError, Run
 
@@ -24,8 +25,7 @@ _QUEUES_OF_EACH = 1_000
 def measure(run: Run) -> Iterator[Row]:
     if find_spec("pyspark") is None:
         raise NotMeasurableError("needs the spark extra: pyspark, pyarrow")
-    if not Path("/proc/self/status").exists():
-        raise NotMeasurableError("there is no /proc/self/status here")
+    require_proc()
     with run.folder() as folder:
         make_stores(folder, 1, _QUEUES)
         found = _planned(folder, run.rounds)

@@ -14,6 +14,7 @@ from time import thread_time
 from typing import Any
 
 from benchmarks.console_store import Size, mover
+from benchmarks.process_memory import ANONYMOUS, memory_bytes
 from broker.embedded.broker import EmbeddedBroker
 from rmqctl.console.looks.cycle_search import FullSearch, only_new_objects
 from rmqctl.console.looks.look import Place, Source
@@ -30,14 +31,6 @@ _SIZE = 80, 20
 _MEMORY_EVERY = 100
 _LATER_MS = 600_000
 """By then no message is young: what was just stored has another state a minute later."""
-
-
-def anonymous_mib() -> float:
-    """Memory of this process without pages of files."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("RssAnon:"):
-            return int(line.split()[1]) / 1024
-    raise OSError("no RssAnon in /proc/self/status")
 
 
 class Parts:
@@ -89,8 +82,8 @@ def main() -> None:
             drawn.append(thread_time() - start)
             if not number % _MEMORY_EVERY:
                 gc.collect()
-                mib.append(anonymous_mib())
-    mib.append(anonymous_mib())
+                mib.append(memory_bytes(ANONYMOUS) / (1 << 20))
+    mib.append(memory_bytes(ANONYMOUS) / (1 << 20))
     print(json.dumps({"look": looked, "draw": drawn, "mib": mib, "rows": len(rows)}))
 
 

@@ -10,12 +10,12 @@ import json
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from analytics.datasource.query.created import columns
 from analytics.datasource.query.tables import TABLES
 from analytics.datasource.source import RocketMQSource
+from benchmarks.process_memory import MOST, memory_bytes
 
 stores, rounds = sys.argv[1], int(sys.argv[2])
 schema = columns(TABLES["messages"])
@@ -49,8 +49,6 @@ limited: Any = RocketMQSource({"path": stores, "maxOffsetsPerTrigger": "1000"}).
 limited.latestOffset(start, limit := limited.getDefaultReadLimit())
 for _ in range(rounds):
     timed("limited", lambda: limited.latestOffset(start, limit))
-# Not by ru_maxrss, which counts the memory of the process that has started this one.
-status = Path("/proc/self/status").read_text()
-peak = int(status.partition("VmHWM:")[2].split()[0]) / 1024
+peak = memory_bytes(MOST) / (1 << 20)
 position = len(json.dumps(end))
 print(json.dumps({"seconds": found, "peak": peak, "position": position, "tasks": len(parts)}))

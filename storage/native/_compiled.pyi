@@ -156,7 +156,10 @@ def note_changes(
 
 def sums_known(
     queues: Any, /
-) -> tuple[int, int | None, int | None, int, int, int | None, int, int | None, Any] | None:
+) -> (
+    tuple[int, int | None, int | None, int, int, int | None, int, int | None, Any, bool, bool]
+    | None
+):
     """See analytics.lag.totals; None where add_up must look at each queue."""
 
 def rates_out(

@@ -375,11 +375,12 @@ class ConsoleApp(App[int], inherit_bindings=False):
 
         What panes show that follow the cursor of others is asked for at once.
         """
-        self._follow()
         wait = self._drawn_at + _TOGETHER_S - monotonic()
         if wait <= 0:
             self.draw()
-        elif self._next_draw is None:
+            return
+        self._follow()
+        if self._next_draw is None:
             self._next_draw = asyncio.get_running_loop().call_later(wait, self._draw_later)
 
     def _draw_later(self) -> None:

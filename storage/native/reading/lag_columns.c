@@ -251,13 +251,6 @@ static PyObject *unread_of(PyObject *module, PyObject *const *args, Py_ssize_t c
     return found;
 }
 
-static PyObject *unusual(void)
-{
-    if (PyErr_Occurred())
-        return NULL;
-    Py_RETURN_NONE;
-}
-
 /* The least of some values; the object is that of a queue, borrowed, so that it is there once. */
 typedef struct {
     int64_t value;
@@ -324,9 +317,9 @@ static PyObject *sums_known(PyObject *module, PyObject *queues)
     const Py_ssize_t count = PyList_CheckExact(queues) ? PyList_Size(queues) : 0;
     for (Py_ssize_t i = 0; i < count; i++)
         if (!take_sums(&sums, PyList_GetItem(queues, i)))
-            return unusual();
-    if (!count || !sums.none_in || !sums.none_out)
-        return unusual();
+            Py_RETURN_NONE;
+    if (!count)
+        Py_RETURN_NONE;
     PyObject *bytes = Py_None;
     if (sums.unknown_bytes < count)
         bytes = PyLong_FromLongLong(sums.bytes);
@@ -334,10 +327,11 @@ static PyObject *sums_known(PyObject *module, PyObject *queues)
         Py_INCREF(bytes);
     if (bytes == NULL)
         return NULL;
-    return Py_BuildValue("(LNOLLOnOO)", (long long)sums.lag, bytes, sums.stored.object,
+    return Py_BuildValue("(LNOLLOnOOOO)", (long long)sums.lag, bytes, sums.stored.object,
                          (long long)sums.most, (long long)sums.lost, sums.risk.object,
                          sums.unknown_bytes, sums.worst,
-                         sums.states_differ ? Py_None : sums.status);
+                         sums.states_differ ? Py_None : sums.status,
+                         sums.none_in ? Py_True : Py_False, sums.none_out ? Py_True : Py_False);
 }
 
 PyMethodDef lag_column_functions[] = {

@@ -5,7 +5,7 @@ import pytest
 
 from analytics.lag import queue_lag
 from analytics.lag.lag_snapshot import look_at
-from analytics.lag.queue_lag import QueueColumns, columns_of
+from analytics.lag.queue_lag import QueueColumns
 from analytics.lag.totals import add_up, all_known
 from analytics.lag.unknown import unknown_parts
 from broker.embedded.broker import EmbeddedBroker
@@ -52,7 +52,10 @@ def test_sums_of_columns_are_those_of_objects(seen):
         assert add_up(one.queues) == add_up(plain)
         assert all_known(one.queues) is all_known(plain)
         assert unknown_parts(one.queues) == unknown_parts(plain)
-        assert [*map(list, columns_of(one.queues))] == [*map(list, columns_of(plain))]
+        ids, positions, *others = zip(*plain, strict=True)
+        columns = [ids, *zip(*positions, strict=True), *others]
+        assert isinstance(one.queues, QueueColumns)
+        assert [*map(list, one.queues.columns)] == [*map(list, columns)]
 
 
 def test_rows_of_groups_make_no_object_of_a_known_queue(seen, monkeypatch):

@@ -1,4 +1,4 @@
-"""The sums of a group's queues: by columns where all is known, else queue by queue."""
+"""The sums of a group's queues: of columns, by compiled code, and queue by queue."""
 
 from __future__ import annotations
 
@@ -59,20 +59,21 @@ def _queue(queue_id: int, committed: int | None, **others: Any) -> QueueLag:
 def test_queues_whose_lag_is_known_are_added_up_by_compiled_code() -> None:
     sums_known = compiled.sums_known
     queues = [_queue(3, 4), _queue(5, 30), _queue(8, 2, lag_bytes=None, risk_timestamp=None)]
-    assert sums_known(queues) == (54, 10, 7, 28, 14, 9, 1, 8, Health.OK)
-    assert sums_known([_queue(3, 30)]) == (0, 5, 7, 0, 0, 9, 0, None, Health.OK)
+    assert sums_known(queues) == (54, 10, 7, 28, 14, 9, 1, 8, Health.OK, True, True)
+    assert sums_known([_queue(3, 30)]) == (0, 5, 7, 0, 0, 9, 0, None, Health.OK, True, True)
     times = [_queue(n, 5, oldest_unread_timestamp=(1 << 40) + n) for n in (2, 1, 3)]
     assert sums_known(times)[2] is times[1].oldest_unread_timestamp  # not one more object a row
     differ = [_queue(1, 5), _queue(2, 5, status=Health.WARN)]
-    assert sums_known(differ)[-1] is None
+    assert sums_known(differ)[8] is None
+    rates = [_queue(1, 5, rate_in=0.5, rate_out=1.0), _queue(2, 5, rate_in=2.0)]
+    assert sums_known(rates)[9:] == (False, True)
+    assert add_up(rates) == totals._add_up_each(rates)
     assert add_up(differ) == totals._add_up_each(differ)
     unusual = [
         _queue(1, None),
         _queue(1, 31),
         _queue(1, 5, lag_bytes=1 << 60),
         _queue(1, 5, risk_timestamp=-1),
-        _queue(1, 5, rate_in=0.0),
-        _queue(1, 5, rate_out=1.0),
     ]
     assert [sums_known([queue]) for queue in unusual] == [None] * len(unusual)
     assert [sums_known(odd) for odd in ([], (), None, [5], [(1,)])] == [None] * 5
