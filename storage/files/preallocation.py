@@ -87,7 +87,8 @@ class Preallocation:
         file.reserve(position, end, window.size)
         now = self._seconds()
         is_quick, self._began = now - self._began < window.quick_s, now
-        if is_quick and self._makes_pages:
+        # One write of many bytes makes large pages itself, without zeros in them.
+        if is_quick and self._makes_pages and size < LARGE:
             until = min(file.size, file.reserved_to + window.ahead)
             file.make_pages(end, until, window.piece, window.lead, self._first)
 

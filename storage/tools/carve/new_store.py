@@ -9,8 +9,9 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from storage.format.prepared_exact import ExactColumns
 
 _TIMEOUT_MS: Final = 10_000
+_SYNC_BYTES: Final = 32 << 20
+"""Bytes of the log that are synced at once while more records come."""
 
 
 @contextmanager
@@ -112,6 +115,8 @@ class ExactWriter:
         self._session = Session(self._fs, root, config, gate_timeout_ms=_TIMEOUT_MS)
         session = self._session
         self._flusher = Flusher(self._fs, root, config, session.shared, session.write_lock)
+        self._sync: threading.Thread | None = None
+        self._sync_error: Exception | None = None
         if begins:
             with session.write_lock.held():
                 words = session.shared.words
@@ -122,8 +127,13 @@ class ExactWriter:
                     session.shared.set_next_offset(session.shared.add_slot(topic, queue_id), offset)
 
     def put(self, columns: ExactColumns) -> None:
-        """Append a batch. Raises StoreNotWritableError (no space, or a record that fits into no
-        file of the log)."""
+        """Append a batch. Does not wait for the device, which gets the log meanwhile.
+
+        Raises StoreNotWritableError (no space, or a record that fits into no file of the log), and
+        StoreBrokenError when a sync of earlier batches has failed.
+        """
+        if self._sync_error is not None:
+            raise self._sync_error
         session = self._session
         try:
             with session.write_lock.held():
@@ -136,6 +146,23 @@ class ExactWriter:
             raise StoreNotWritableError(self._root, error.strerror or str(error)) from error
         if result.status is not PutMessageStatus.PUT_OK:
             raise StoreNotWritableError(self._root, result.reason)
+        self._sync_beside()
+
+    def _sync_beside(self) -> None:
+        """Begin a sync of the log if much of it is not synced and none runs."""
+        words = self._session.shared.words
+        if words[Word.LOG_END] - words[Word.FLUSHED_TO] < _SYNC_BYTES:
+            return
+        if self._sync is None or not self._sync.is_alive():
+            self._sync = threading.Thread(target=self._sync_log, name="carve-sync", daemon=True)
+            with suppress(RuntimeError):  # the system gives no thread: the last sync does all
+                self._sync.start()
+
+    def _sync_log(self) -> None:
+        try:
+            self._flusher.sync_log()
+        except Exception as error:  # noqa: BLE001 - the next put raises it
+            self._sync_error = error
 
     def next_offset(self, topic: str, queue_id: int) -> int:
         """The queue offset after a queue's last message."""
@@ -148,7 +175,14 @@ class ExactWriter:
     def __exit__(
         self, kind: type[BaseException] | None, _: object, __: TracebackType | None
     ) -> None:
-        self._session.leave(self._sync_all if kind is None else _nothing)
+        if self._sync is not None and self._sync.ident is not None:
+            self._sync.join()
+        try:  # a session leaves without an error a store whose sync has failed
+            self._session.leave(self._sync_all if kind is None else _nothing)
+            if kind is None and self._sync_error is not None:
+                raise self._sync_error
+        finally:
+            self._flusher.close()
 
     def _sync_all(self) -> None:
         self._session.appender.put_keys()

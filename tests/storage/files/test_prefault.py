@@ -326,6 +326,18 @@ def test_else_it_has_blocks_only(path: Path, times: tuple[float, ...], makes_pag
     file.close()
 
 
+def test_one_write_of_many_bytes_makes_its_pages_itself(path: Path) -> None:
+    file = MappedFile(FileSystem(), path, SIZE, 0, writable=True)
+    ahead = windows(0, 0.1, 0.2)
+    for number in range(2):
+        ahead.reserve(file, number * WINDOW, 2 * MIB)
+        assert file.reserved_to == (number + 1) * WINDOW
+    assert file.pages is None
+    ahead.reserve(file, 2 * WINDOW, 2 * MIB - 1)
+    assert file.pages is not None
+    file.close()
+
+
 # -- the store -----------------------------------------------------------------------------------
 
 
