@@ -278,7 +278,7 @@ def test_what_was_not_due_when_a_load_was_stopped_is_not_missed(store, batch):
         sent = 0
         while sent < 110:
             line = process.stderr.readline().decode()
-            sent = int(re.search(r"([\d,]+) in all", line)[1].replace(",", ""))
+            sent = int(line.partition(" sent, ")[2].partition(" in all")[0].replace(",", ""))
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=60)
     row = json.loads(out)
