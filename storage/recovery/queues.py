@@ -171,8 +171,10 @@ class QueueRecovery:
             self._fs.unlink(folder / file_name(first))
             self._fs.sync_dir(folder)
             return
+        import numpy as np
+
         units = self._read(folder, first)
-        if any(units[count:].tobytes()):
+        if units[count:].view(np.uint8).any():
             self._zero(folder / file_name(first), count, len(units))
 
     def _zero(self, path: Path, first: int, end: int) -> None:

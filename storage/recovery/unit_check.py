@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import MutableSequence, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from storage.format.layout import HEAD_SIZES
 from storage.format.message import PROPERTY_INNER_MULTI_QUEUE_OFFSET
 
 if TYPE_CHECKING:
@@ -38,44 +37,42 @@ def read_heads(log: ReadOnlyFiles, start: int, sizes: Sequence[int]) -> Heads:
     """Read the heads of a run, best while it is in the processor's cache."""
     import numpy as np
 
+    from storage.format.head_matrix import HEAD_TYPES
+
     size = np.array(sizes, np.int64)
     end = start + np.cumsum(size)
     offset = end - size
     begin = start - start % log.file_size
     file = log.at(begin)
     assert file is not None
-    head = np.dtype(
-        [
-            ("before", "V12"),
-            ("queue_id", ">i4"),
-            ("flag", ">i4"),
-            ("queue_offset", ">i8"),
-            ("physical_offset", ">i8"),
-            ("sys_flag", ">i4"),
-        ]
-    )
     position = offset - begin
-    # One item at every byte: taking some of them copies whole heads, not bytes one by one.
-    every = np.ndarray((file.length - HEAD_SIZES[0],), head, file.view, strides=(1,))
-    heads = every[position]
+    # One item at every byte: taking some of them copies whole heads, not field by field.
+    head = HEAD_TYPES[0]
+    every = np.ndarray((file.length - head.itemsize,), f"V{head.itemsize}", file.view, strides=(1,))
+    heads = every[position].view(head)
+    after_body = size - head.itemsize - heads["body_length"]
+    ipv6 = bool((heads["sys_flag"] & _IPV6).any())
     return Heads(
         offset,
         size.astype(np.int32),
         heads["queue_id"].astype(np.int32),
         heads["queue_offset"].astype(np.int64),
-        _name_lmq_queues(file, position, size, ipv6=bool((heads["sys_flag"] & _IPV6).any())),
+        _name_lmq_queues(file, position, size, after_body, ipv6=ipv6),
     )
 
 
 def _name_lmq_queues(
-    file: ReadMap, position: NDArray[Any], size: NDArray[Any], *, ipv6: bool
+    file: ReadMap,
+    position: NDArray[Any],
+    size: NDArray[Any],
+    after_body: NDArray[Any],
+    *,
+    ipv6: bool,
 ) -> NDArray[Any]:
     """Which records of a run may name LMQs; few others do."""
     import numpy as np
 
     light = np.zeros(len(position), np.bool_)
-    body_lengths = np.ndarray((file.length - 3,), ">i4", file.view, strides=(1,))
-    after_body = size - HEAD_SIZES[0] - body_lengths[position + HEAD_SIZES[0] - 4]
     widest, least = int(after_body.max()), int(after_body.min())
     if ipv6 or least < 0 or widest > min(int(size.min()), _MOST_AFTER_BODY):
         # Records of several kinds, or with long properties: search all of them.
@@ -107,8 +104,9 @@ def records_to_dispatch(walked: Runs, heads: list[Heads], queues: QueueRecovery)
     import numpy as np
 
     units = queues.units_from(walked[0][0])
-    units = units[np.argsort(units["offset"], kind="stable")]
-    record_offsets = np.append(units["offset"], [-1, -1])  # of no record: each has a next one
+    row, whole = units.dtype, f"V{units.itemsize}"  # copied as a whole, not field by field
+    units = units.view(whole)[np.argsort(units["offset"], kind="stable")]
+    record_offsets = np.append(units.view(row)["offset"], [-1, -1])  # no record: each has a next
     result: Runs = []
     for (_, sizes), found in zip(walked, heads, strict=False):
         count = len(sizes)
@@ -116,7 +114,7 @@ def records_to_dispatch(walked: Runs, heads: list[Heads], queues: QueueRecovery)
         first = np.searchsorted(record_offsets[:-2], offset)
         well = (record_offsets[first] == offset) & (record_offsets[first + 1] != offset) & ~light
         if len(units):
-            unit = units[np.minimum(first, len(units) - 1)]
+            unit = units[np.minimum(first, len(units) - 1)].view(row)
             well &= unit["size"] == size
             well &= unit["queue_id"] == queue_id
             well &= unit["queue_offset"] == queue_offset

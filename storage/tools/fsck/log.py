@@ -355,7 +355,7 @@ class LogCheck:
         position = start % file_size
         file = self._log.at(start - position)
         at_end = position + length == file_size
-        if file is not None and at_end and not any(file.map[position:]):
+        if file is not None and at_end and not np.frombuffer(file.view[position:], np.uint8).any():
             self._at_record(
                 Code.BLANK_MISSING,
                 start,
