@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from storage.append.flush import Flusher
 from storage.coordination.shared_state import Word
-from storage.errors import StoreInUseError, StoreNotWritableError
+from storage.errors import StoreBrokenError, StoreInUseError, StoreNotWritableError
 from storage.files.fs import FileSystem
 from storage.results import PutMessageStatus
 from storage.session import Session
@@ -116,7 +116,7 @@ class ExactWriter:
         session = self._session
         self._flusher = Flusher(self._fs, root, config, session.shared, session.write_lock)
         self._sync: threading.Thread | None = None
-        self._sync_error: Exception | None = None
+        self._sync_error: StoreBrokenError | None = None
         if begins:
             with session.write_lock.held():
                 words = session.shared.words
@@ -127,7 +127,8 @@ class ExactWriter:
                     session.shared.set_next_offset(session.shared.add_slot(topic, queue_id), offset)
 
     def put(self, columns: ExactColumns) -> None:
-        """Append a batch. Does not wait for the device, which gets the log meanwhile.
+        """Append a batch. Waits for the device only where an index file is full; the device gets
+        the log meanwhile.
 
         Raises StoreNotWritableError (no space, or a record that fits into no file of the log), and
         StoreBrokenError when a sync of earlier batches has failed.
@@ -159,10 +160,11 @@ class ExactWriter:
                 self._sync.start()
 
     def _sync_log(self) -> None:
-        try:
-            self._flusher.sync_log()
-        except Exception as error:  # noqa: BLE001 - the next put raises it
-            self._sync_error = error
+        with suppress(OSError):  # nothing was lost: the last sync tries again
+            try:
+                self._flusher.sync_log()
+            except StoreBrokenError as error:
+                self._sync_error = error  # the next put raises it
 
     def next_offset(self, topic: str, queue_id: int) -> int:
         """The queue offset after a queue's last message."""

@@ -1,6 +1,7 @@
 """A new store is synced while it is filled, not only at the end."""
 
 import errno
+import functools
 import threading
 from pathlib import Path
 
@@ -100,3 +101,31 @@ def test_a_sync_that_failed_ends_it(
     with pytest.raises(StoreBrokenError, match=r"the device did not take .*drawer"):
         fill()
     assert fs.beside == 1
+
+
+class NoDescriptors(FileSystem):
+    """Opens no file in other threads than the main one, as where all descriptors are in use."""
+
+    def __init__(self) -> None:
+        self.refused = 0
+
+    def has_refused(self, count: int) -> bool:
+        return self.refused >= count
+
+    def open(self, path: Path, *, writable: bool, create: bool = False) -> int:
+        if threading.current_thread() is not threading.main_thread():
+            self.refused += 1
+            raise OSError(errno.EMFILE, "too many open files")
+        return super().open(path, writable=writable, create=create)
+
+
+def test_what_could_not_be_opened_meanwhile_is_synced_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_SYNC_BYTES", 1)
+    root, fs = new_store(tmp_path / "s", TINY), NoDescriptors()
+    with ExactWriter(root, TINY, {}, fs) as writer:
+        for number, batch in enumerate(batches()):
+            writer.put(batch)
+            eventually(functools.partial(fs.has_refused, number + 1), "nothing was opened")
+    assert not (root / "abort").exists()
