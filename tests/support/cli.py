@@ -96,8 +96,7 @@ def call(*args: object, stdin: bytes = b"", timeout: float = 60, **popen: Any) -
 def limited(command: Callable[[str], Result], was_enough: Callable[[Result], bool]) -> Result:
     """Run a command with a time limit: a longer one each time that it was too short on this
     machine, as the program's start counts, too. Gives the last result."""
-    for seconds in (1, 4, 16, 64):
-        result = command(f"{seconds}s")
-        if was_enough(result):
-            break
+    seconds = 1
+    while not was_enough(result := command(f"{seconds}s")) and seconds < 64:
+        seconds *= 4
     return result

@@ -292,7 +292,7 @@ def test_a_time_limit_ends_a_load_that_prints_what_it_measured(store):
     load = ("bench", "produce", "--rate", "100/s", "--duration", "90s", "--warm-up", "0s")
     result = limited(
         lambda limit: run(*load, "--timeout", limit, "-o", "json"),
-        lambda result: result.out and result.json()["sent"],
+        lambda result: bool(result.out and result.json()["sent"]),
     )
     assert result.code == exit_codes.TIMED_OUT
     row = result.json()
