@@ -19,7 +19,7 @@ groups that have been looked at, all as of the first part.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import compress
 from operator import is_not
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -102,13 +102,18 @@ class RepeatedLook:
         try:
             rest = self._rest
             if rest is None or not (
-                0 <= as_of - rest.asked < _MOST_PAUSE_MS and self._is_same_store()
+                0 <= as_of - rest.asked < _MOST_PAUSE_MS and self._is_same_store(self._bounds_now())
             ):
                 return self._look(topics, chosen, as_of, most_queues)
             return self._go_on(rest._replace(asked=as_of), most_queues)
         except BaseException:
             self._forget()  # some of it may be of this look, and some of the one before
             raise
+
+    def left(self, takes: Callable[[str, str], bool]) -> int:
+        """How many groups in topics, of those that ``takes`` takes, are still to be looked at."""
+        known = zip(self._keys, self._counts, strict=True)
+        return sum(counts is None and takes(*key) for key, counts in known)
 
     def _forget(self) -> None:
         self._files = []
@@ -213,16 +218,16 @@ class RepeatedLook:
         bounds = self._view.bounds
         return bounds, bounds.made() if isinstance(bounds, SharedStateBounds) else 0
 
-    def _is_same_store(self) -> bool:
+    def _is_same_store(self, now: tuple[Bounds | None, int]) -> bool:
         """Whether the ends of queues are still asked of the same."""
-        bounds, made = self._bounds_now()
-        return self._bounds[0] is bounds and self._bounds[1] == made
+        return self._bounds[0] is now[0] and self._bounds[1] == now[1]
 
     def _moment(self, chosen: Readers, as_of: int) -> LookMoment:
         view = self._view
-        if self._rest is not None or not self._is_same_store() or as_of < self._as_of:
+        now = self._bounds_now()  # once: it may be another one the next time
+        if self._rest is not None or not self._is_same_store(now) or as_of < self._as_of:
             self._forget()
-        self._bounds, self._as_of = self._bounds_now(), as_of
+        self._bounds, self._as_of = now, as_of
         trend = Trend(self._history.watched, as_of)
         if trend.watched_since != self._watched_since:
             self._count_anew()

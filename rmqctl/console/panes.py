@@ -112,6 +112,8 @@ class Pane:
         """Whether its latest request was for rows of the system, too."""
         self._coming: list[Any] | None = None
         """Rows of a look that runs, if those of the look before are shown until it is complete."""
+        self._replaces = True
+        """Whether the next rows replace those that are shown."""
         self._arranged: tuple[Batch, Arranged] | None = None
         self.is_wide = False
         """Whether it is on a wide screen; the app sets it."""
@@ -193,9 +195,10 @@ class Pane:
         """Show the rows of a look once it is complete; where none are shown, as they come. One
         that fails, or is stopped, leaves the rows of the look before."""
         if batch.goes_on and self.as_of is not None and not self.loading:
+            self._take_state(batch)
             return  # all rows of an earlier look are shown
         if batch.first:
-            self._coming = None if self._shows_at_once() else []
+            self._coming, self._replaces = None if self._shows_at_once() else [], True
         if self._coming is not None and batch.error is None:
             if batch.stopped:
                 self._coming = None
@@ -203,17 +206,30 @@ class Pane:
             if not batch.complete:
                 self._coming += batch.rows
                 return
-        self.took_ms, self.notices, self.error = batch.took_ms, batch.notices, batch.error
-        self.lost = batch.lost
+        self._take_state(batch)
         self.loading = batch.goes_on or not batch.complete
         self.progress, self.stopped = batch.progress, batch.stopped
         if batch.error is not None:
             return
-        key = self.cursor_key() if batch.first or self._sought is None else self._sought
+        if self._coming is None and not batch.rows and self._is_without_rows(batch):
+            return
+        key = self.cursor_key() if self._replaces or self._sought is None else self._sought
         self._show_rows(batch)
+        self._replaces = False
         self.as_of, self.hidden = batch.as_of, batch.hidden
         self._keep_cursor(key)
         self._sought = key if self.loading and self.cursor_key() != key else None
+
+    def _is_without_rows(self, batch: Batch) -> bool:
+        """Whether a walk has not found its first row, or was stopped before: the rows of the look
+        before stay."""
+        if not self._replaces or self.look.endless:
+            return False
+        return batch.stopped or not batch.complete
+
+    def _take_state(self, batch: Batch) -> None:
+        self.took_ms, self.notices, self.error = batch.took_ms, batch.notices, batch.error
+        self.lost = batch.lost
 
     def _shows_at_once(self) -> bool:
         """Whether rows are shown as they come."""
@@ -224,7 +240,7 @@ class Pane:
         of, arranged = self._arranged or (None, None)
         if arranged is not None and of is batch:
             self.table.set_rows(arranged.rows, arranged)
-        elif (rows := self._whole(batch)) is not None or batch.first:
+        elif (rows := self._whole(batch)) is not None or self._replaces:
             self.table.set_rows(batch.rows if rows is None else rows)
         else:
             self.table.add_rows(batch.rows)
@@ -388,7 +404,7 @@ class Pane:
     def count_text(self) -> str:
         """How many rows there are, how many of them are shown, and what is left out."""
         if self.as_of is None:
-            return UNKNOWN
+            return UNKNOWN + (self.walk_text() if self.progress or self.stopped else "")
         shown, total = len(self.table.shown), self.table.total
         text = f"{total:,}" if shown == total else f"{shown:,} of {total:,}"
         text += self.walk_text()
@@ -489,7 +505,7 @@ class Pane:
             return ""
         if self.stopped and not self.table.total:
             return STOPPED
-        if self.loading and self.as_of is None:
+        if self.loading and (self.as_of is None or not (self.table.total or self.look.endless)):
             return "reading ..."
         if self.table.total:
             return f"no row of {self.table.total:,} is shown"

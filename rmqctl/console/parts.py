@@ -89,8 +89,9 @@ class PartsPane(Pane):
         self.notices = tuple(dict.fromkeys(note for part in parts for note in part.notices))
         self.error = next((part.error for part in parts if part.error is not None), None)
         unread = any(part.rows is None and part.error is None for part in parts)
-        self.stopped = unread and batch.stopped and self.look.walk
-        self.loading = any(part.goes_on for part in parts) or (unread and not self.stopped)
+        goes_on = any(part.goes_on for part in parts)
+        self.stopped = batch.stopped and (goes_on or (unread and self.look.walk))
+        self.loading = (goes_on or unread) and not self.stopped
         known = [part.as_of for part in parts if part.as_of is not None]
         self.as_of = min(known, default=None)
         self.hidden = 0

@@ -250,6 +250,9 @@ class Reader:
                 found = users = UsersRows(found, source.view)
             if isinstance(found, list):  # all of it is there: it is not worth while to cut it
                 rows, found = found, []
+                if goes_on and self._unwanted(asked):
+                    goes_on = False
+                    raise _Stopped
             with _closed(found):
                 for row in found:
                     if row is not None:

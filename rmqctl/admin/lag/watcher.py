@@ -66,6 +66,10 @@ class Watcher:
             self._tell_not_read(seen, topics, self._tell)
         return seen
 
+    def left(self, takes: Callable[[str, str], bool]) -> int:
+        """How many groups in topics, of those that ``takes`` takes, are still to be looked at."""
+        return self._repeated.left(takes)
+
     def group_rows(self, seen: LagSnapshot) -> "list[LagRow]":
         """The rows of the last reading, as :func:`rmqctl.admin.lag.group_rows` gives them."""
         return self._columns.rows(_counted(seen), seen.as_of)

@@ -179,56 +179,62 @@ def keys_of(seen: "LagSnapshot") -> Sequence[Key]:
 
 def seen_lag(source: Source, choice: Choice) -> "LagSnapshot":
     """The lag now. Unknown parts are noticed each time."""
-    watched = _watched(source, choice)
-    seen = watched.look(source)
+    return _seen(source, choice)[1]
+
+
+def _seen(source: Source, choice: Choice) -> "tuple[_Watched, LagSnapshot]":
+    """What is looked at for it, and the lag now."""
+    watched, seen = _watched(source, choice)
+    if choice == watched.choice:
+        unknown = watched.watcher.unknown
+    else:
+        lags, left = chosen_of(seen.group_lags, choice.takes), watched.watcher.left(choice.takes)
+        seen = seen._replace(group_lags=lags, left=left)
+        unknown = lag.unknown_sentences(seen)
     if seen.left:
         of = len(seen.group_lags) + seen.left
         source.notice(f"{seen.left:,} of {of:,} groups in topics are still to be looked at")
         source.go_on()
-    if choice == watched.choice:
-        unknown = watched.watcher.unknown
-    else:
-        seen = seen._replace(group_lags=chosen_of(seen.group_lags, choice.takes))
-        unknown = lag.unknown_sentences(seen)
     for sentence in unknown if seen.doubt is None else [seen.doubt, *unknown]:
         source.notice(sentence)
-    return seen
+    return watched, seen
 
 
 def lag_rows(source: Source, choice: Choice) -> Iterable[LagRow]:
     """The rows of ``lag show``; those that did not change since the last look are kept."""
-    seen, watched = seen_lag(source, choice), _watched(source, choice)
+    watched, seen = _seen(source, choice)
     if choice == watched.choice:
         with no_search_for_cycles():
             return watched.watcher.group_rows(seen)
     return lag.group_rows(seen)
 
 
-def _watched(source: Source, choice: Choice) -> _Watched:
-    """All groups if they were looked at before and hold what is chosen: their history is longer."""
+def _watched(source: Source, choice: Choice) -> "tuple[_Watched, LagSnapshot]":
+    """All groups if they were looked at before and hold what is chosen: their history is longer;
+    and what is seen of them. Once a reading: of a first look each call reads another part."""
     known: dict[bool, _Watched] = source.memory.setdefault(_WATCHED, {})
     everything = known.get(True)
     if everything is not None and choice != _ALL:
         seen = everything.look(source)
         if any(choice.takes(*key) for key in keys_of(seen)):
-            return everything
+            return everything, seen
     found = known.get(choice == _ALL)
     if found is None or found.choice != choice:
         found = known[choice == _ALL] = _Watched(source, choice)
-    return found
+    return found, found.look(source)
 
 
 def _risks(source: Source, place: Place) -> Iterable[Any]:
-    seen = seen_lag(source, Choice())
+    watched, seen = _seen(source, Choice())
     rules = rules_of(source.view.root, source.view.config)
-    risky = _watched(source, Choice()).risky(seen, seen.as_of + RISK_WITHIN_MS)
+    risky = watched.risky(seen, seen.as_of + RISK_WITHIN_MS)
     return lag.risk_rows(source.view, seen._replace(group_lags=risky), rules, RISK_WITHIN_MS)
 
 
 def _trends(source: Source, place: Place) -> Iterable[Any]:
     choice = Choice(list(place.names) if place.screen == "group" else None)
-    seen = seen_lag(source, choice)
-    return _watched(source, choice).trends(source, seen)
+    watched, seen = _seen(source, choice)
+    return watched.trends(source, seen)
 
 
 RISKS: Final = Look(

@@ -100,6 +100,8 @@ class ConsoleApp(App[int], inherit_bindings=False):
         self._drawn_at = 0.0
         """When the screen was drawn last, as monotonic seconds."""
         self._next_draw: asyncio.TimerHandle | None = None
+        self._goes_on = False
+        """Whether a look of this round was a part, so that the next one is wanted at once."""
         self._asks = Asks.NOTHING
         self._number = 0
         self._answered = True
@@ -239,6 +241,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
             pane.session = self.session
         self.active = self.spec.start
         self.notice, self.clicked = "", None
+        self._goes_on = False
         self.reader.forget()
         if self.walker is not None:
             self.walker.forget()
@@ -263,23 +266,25 @@ class ConsoleApp(App[int], inherit_bindings=False):
         if not self.look():
             self.draw()
 
-    def look(self) -> bool:
+    def look(self, *, goes_on: bool = False) -> bool:
         """Read what the panes show anew, unless that has been asked for and has not begun; whether
-        anything is read. While the console is paused, only rows that a pane lacks are."""
+        anything is read. While the console is paused, only rows that a pane lacks are; with
+        ``goes_on`` also the other parts of what is read in parts."""
         if self.reader.busy:
             return False  # a slow look skips the next
         wanted = [self.panes[n] for n in sorted(self.seen())]
         for pane in wanted:
             pane.everything = self.everything
         if self.paused:
-            wanted = [pane for pane in wanted if pane.lacks_rows]
+            wanted = [p for p in wanted if p.lacks_rows or (goes_on and p.loading)]
         wanted = [pane for pane in wanted if pane.lost or not (pane.look.walk and pane.number)]
         wanted = [pane for pane in wanted if not pane.stopped]
         for pane in wanted:
-            self._read(pane)
+            self.read(pane)
         return any(not pane.empty for pane in wanted)
 
-    def _read(self, pane: Pane) -> None:
+    def read(self, pane: Pane) -> None:
+        """Read what a pane shows anew, after what waits to be read."""
         if not pane.empty:
             pane.lost = False
             pane.everything = self.everything
@@ -332,7 +337,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
                 continue
             row = self.panes[pane.spec.follows].row()
             if pane.show(None if row is None else of_row(row)):
-                self._read(pane)
+                self.read(pane)
 
     def from_reader(self, batch: Batch) -> None:
         """Hand a batch over to the loop and wait, so that no reader is ahead of the screen."""
@@ -360,11 +365,13 @@ class ConsoleApp(App[int], inherit_bindings=False):
             for pane in self.panes:
                 if pane.takes(batch):
                     pane.take(batch)
+                    self._goes_on |= batch.goes_on and batch.complete and batch.error is None
             if self.paused and batch.asked.look.endless and self.walker is not None:
                 self.walker.hold(held=True)
             self._draw_soon()
-            if batch.goes_on and batch.complete and batch.error is None:
-                self.look()
+            if self._goes_on and not self.reader.busy:  # after the other looks of this round
+                self._goes_on = False
+                self.look(goes_on=True)
         except Exception as error:  # noqa: BLE001 - else it would be raised in the reader's thread
             self._handle_exception(error)
 

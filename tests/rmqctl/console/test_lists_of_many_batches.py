@@ -4,7 +4,7 @@ import pytest
 
 from broker.api.offsets import OffsetCommit
 from broker.embedded.broker import EmbeddedBroker
-from rmqctl.console.looks.look import Look, Place
+from rmqctl.console.looks.look import Look, Place, Progress
 from rmqctl.console.panes import Pane
 from rmqctl.console.reading import Asked, Batch
 from rmqctl.console.specs import PaneSpec
@@ -154,3 +154,50 @@ def test_in_a_walk_that_is_begun_again_the_cursor_returns_to_its_row_when_it_com
     assert [rows for rows, _ in shown] == [["1"], ["1", "5"]]
     taken(pane, batch(2, complete=True, look=walk))
     assert pane.row().topic_name == "topic-2"
+
+
+def walking(*batches):
+    """A walk in a pane that has got these batches; its pane."""
+    walk = LOOK._replace(walk=True)
+    pane = Pane(PaneSpec(walk), HERE, View(Format.TABLE))
+    pane.number = 1
+    taken(pane, *(one._replace(asked=one.asked._replace(look=walk)) for one in batches))
+    return pane
+
+
+def said(pane):
+    """What stands in the pane instead of rows."""
+    lines = pane.lines(40, 9, active=True, titled=False)
+    return "\n".join("".join(span.text for span in line) for line in lines)
+
+
+def test_a_walk_without_a_row_so_far_is_read_and_does_not_say_that_there_is_none():
+    pane = walking(batch(first=True, progress=Progress(1, 9, "topics")))
+    assert pane.progress == Progress(1, 9, "topics")
+    assert "reading ..." in said(pane)
+    pane.leave()
+    assert pane.walks
+    assert not pane.stopped
+    taken(pane, batch(first=True, complete=True, look=pane.look))
+    assert "there is none" in said(pane)
+
+
+def test_a_walk_that_is_read_again_has_its_rows_until_the_first_one_comes():
+    pane = walking(batch(1, 2, first=True, complete=True))
+    again = [batch(first=True, look=pane.look), batch(look=pane.look), batch(3, look=pane.look)]
+    rows = [rows for rows, _ in taken(pane, *again, batch(4, complete=True, look=pane.look))]
+    assert rows == [["1", "2"], ["1", "2"], ["3"], ["3", "4"]]
+    shown = taken(pane, again[0], batch(complete=True, stopped=True, look=pane.look))
+    assert [rows for rows, _ in shown] == [["3", "4"]] * 2
+    assert pane.stopped
+    rows = [rows for rows, _ in taken(pane, again[0], batch(complete=True, look=pane.look))]
+    assert rows == [["3", "4"], []]
+
+
+def test_a_part_of_the_rows_says_that_the_error_before_is_over(pane):
+    taken(pane, batch(first=True, complete=True, error="it is gone"))
+    assert pane.error == "it is gone"
+    note = "5 of 9 groups are still to be looked at"
+    part = batch(9, first=True, complete=True, goes_on=True, notices=(note,))
+    assert taken(pane, part) == [(["1", "2", "3"], "3")]
+    assert (pane.error, pane.notices) == (None, (note,))

@@ -144,7 +144,7 @@ def test_a_store_that_vanishes_leaves_its_rows_with_their_age_and_is_read_again(
                 again = [pane for pane in seen if pane.look.of_store]
                 for pane in again:
                     if not pane.empty:
-                        app._read(pane)
+                        app.read(pane)
                 if place.screen not in WITHOUT_STORE:
                     await console.until(lambda: any("no such folder" in e for e in errors(console)))
                 await console.until(

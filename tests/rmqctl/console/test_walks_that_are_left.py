@@ -148,3 +148,19 @@ def test_hours_are_read_again_by_a_key_that_comes_before_their_reading_has_ended
         assert "stopped" not in console.text()
 
     drive(stocked, steps, size=(140, 50))
+
+
+@pytest.mark.parametrize("screen", ["overview", "groups"])
+def test_what_was_stopped_before_it_had_begun_is_read_again_at_once(stocked, screen):
+    async def steps(console):
+        app = console.app
+        await complete(console)
+        app.look_every(3_600.0)  # no later look helps
+        await console.until(lambda: not app.reader.busy)
+        app.go(Place(screen))
+        app.on_key(KeyEvent("x", "x"))
+        app.on_key(KeyEvent("ctrl+r", None))
+        await console.read()
+        assert "stopped (^r: again)" not in console.text()
+
+    drive(stocked, steps, "topics", size=(140, 50))

@@ -4,13 +4,17 @@ import re
 from itertools import product
 
 import pytest
+from textual.events import Key as KeyEvent
 
+from analytics.lag.repeated_look import RepeatedLook
+from analytics.lag.selection import Choice
 from broker.api.offsets import OffsetCommit
 from broker.embedded.broker import EmbeddedBroker
 from broker.new_store import create_store
 from rmqctl.console.details import DetailPane
-from rmqctl.console.looks import lag
-from rmqctl.console.looks.look import Place
+from rmqctl.console.looks import groups as group_looks, lag
+from rmqctl.console.looks.lag import lag_rows
+from rmqctl.console.looks.look import Place, Source
 from rmqctl.console.looks.new_letters import NEW_MS
 from rmqctl.console.looks.walks import KEPT
 from rmqctl.console.parts import DrawnPane
@@ -349,6 +353,12 @@ def test_a_long_name_leaves_room_for_the_count(rich):
     drive(rich, steps, "groups", size=(60, 15))
 
 
+def in_parts(monkeypatch):
+    """Have a first reading made in parts, as of a store with thousands of queues."""
+    monkeypatch.setattr(lag, "_FIRST_QUEUES", 10)
+    monkeypatch.setattr(lag, "_MOST_QUEUES", 10)
+
+
 FALSE_OF_SOME = re.compile(
     r"nothing needs attention|deleted within a day is unread|no group has any progress"
 )
@@ -357,9 +367,8 @@ FALSE_OF_SOME = re.compile(
 
 @pytest.mark.parametrize("screen", ["groups", "overview", "health"])
 def test_a_first_reading_in_parts_says_so_until_all_is_there(many, monkeypatch, screen):
-    """As of a store with more queues than are read at once."""
-    monkeypatch.setattr(lag, "_FIRST_QUEUES", 10)
-    monkeypatch.setattr(lag, "_MOST_QUEUES", 10)
+    """As of a store with more queues than are read at once. Each part is read at once."""
+    in_parts(monkeypatch)
     seen = []
     take = ConsoleApp._take
 
@@ -371,6 +380,7 @@ def test_a_first_reading_in_parts_says_so_until_all_is_there(many, monkeypatch, 
     monkeypatch.setattr(ConsoleApp, "_take", noted)
 
     async def steps(console):
+        console.app.look_every(3_600.0)  # no later look helps
         await console.read()
         await console.until(lambda: "still to be looked at" not in console.text())
         await console.until(lambda: not any(pane.loading for pane in console.app.panes))
@@ -383,6 +393,59 @@ def test_a_first_reading_in_parts_says_so_until_all_is_there(many, monkeypatch, 
         assert re.search(r"\d+ of 122 groups in topics are still to be looked at", text), text
         assert not FALSE_OF_SOME.search(text), text
     assert any("so far" in text for text in seen) is (screen != "health")
+
+
+@pytest.mark.parametrize("key", ["p", "p,^r"])
+@pytest.mark.parametrize("screen", ["groups", "overview"])
+def test_a_paused_console_reads_all_parts_of_a_screen_that_is_opened(
+    many, monkeypatch, screen, key
+):
+    in_parts(monkeypatch)
+
+    async def steps(console):
+        console.app.look_every(3_600.0)
+        await console.read()
+        for one in key.split(","):
+            await console.press(one.replace("^", "ctrl+"))
+        assert console.app.paused
+        console.app.go(Place(screen))
+        await console.read()
+        assert not any(pane.loading for pane in console.app.panes)
+        check_lists(console, many)
+
+    drive(many, steps, "topics", size=(140, 40))
+
+
+def test_one_group_is_whole_when_all_its_queues_are_known(many, monkeypatch):
+    """It does not wait for those of other groups, and reads one part with each of its looks."""
+    in_parts(monkeypatch)
+    counts, notes, parts = [], [], []
+    look = RepeatedLook.look
+
+    def counted(*args):
+        counts.append(1)
+        return look(*args)
+
+    monkeypatch.setattr(RepeatedLook, "look", counted)
+
+    def note(sentence):
+        if "still to be looked at" in sentence:
+            notes.append(sentence)
+
+    with EmbeddedBroker.open(many, read_only=True) as broker:
+        source = Source(broker, now_ms(), note, {}, go_on=lambda: parts.append(1))
+        whole = None
+        while whole is None:
+            for each in (notes, parts, counts):
+                each.clear()
+            groups = [row.group for row in lag_rows(source, Choice())]
+            done = (one for one in groups if groups.count(one) == 2 and one != "billing")
+            whole = next(done, None)
+        assert (len(notes), len(parts), len(counts)) == (1, 1, 1)
+        for number, one in enumerate((lag.TRENDS, group_looks.GROUP)):
+            rows = list(one.read(source, Place("group", (whole,))))
+            assert {row.topic for row in rows} == {"orders", "mails"}
+            assert (len(notes), len(parts), len(counts)) == (1, 1, 2 + number)
 
 
 @pytest.mark.parametrize("screen", ["groups", "overview"])
@@ -404,3 +467,34 @@ def test_what_only_a_wide_screen_shows_is_read_there_only(many, screen):
         await console.until(lambda: " 1 H" not in console.text())
 
     drive(many, steps, screen, size=(80, 24))
+
+
+def test_a_list_that_is_read_in_parts_can_be_stopped_and_read_again(many, monkeypatch):
+    in_parts(monkeypatch)
+
+    async def steps(console):
+        app = console.app
+        await console.read()
+        app.look_every(3_600.0)  # no later look helps
+        take, parts = app._take, []
+
+        def stop_at_second_part(batch):
+            take(batch)
+            if batch.goes_on:
+                parts.append(batch)
+                if len(parts) == 1:
+                    app.on_key(KeyEvent("x", "x"))
+
+        app._take = stop_at_second_part
+        app.go(Place("groups"))
+        await console.until("stopped (^r: again)")
+        pane = app.pane
+        found = pane.table.total
+        assert 0 < found < 122
+        await console.until(lambda: not app.reader.busy)
+        assert (pane.table.total, pane.loading) == (found, False)
+        await console.press("ctrl+r")
+        await console.until(lambda: pane.table.total >= 122 and not pane.loading)
+        check_lists(console, many)
+
+    drive(many, steps, "topics", size=(80, 24))
