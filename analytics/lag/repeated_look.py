@@ -112,6 +112,8 @@ class RepeatedLook:
 
     def left(self, takes: Callable[[str, str], bool]) -> int:
         """How many groups in topics, of those that ``takes`` takes, are still to be looked at."""
+        if self._rest is None:
+            return 0
         known = zip(self._keys, self._counts, strict=True)
         return sum(counts is None and takes(*key) for key, counts in known)
 

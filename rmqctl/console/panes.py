@@ -211,7 +211,7 @@ class Pane:
         self.progress, self.stopped = batch.progress, batch.stopped
         if batch.error is not None:
             return
-        if self._coming is None and not batch.rows and self._is_without_rows(batch):
+        if self._is_without_rows(batch):
             return
         key = self.cursor_key() if self._replaces or self._sought is None else self._sought
         self._show_rows(batch)
@@ -223,9 +223,8 @@ class Pane:
     def _is_without_rows(self, batch: Batch) -> bool:
         """Whether a walk has not found its first row, or was stopped before: the rows of the look
         before stay."""
-        if not self._replaces or self.look.endless:
-            return False
-        return batch.stopped or not batch.complete
+        is_first = self._coming is None and self._replaces and not self.look.endless
+        return is_first and not batch.rows and (batch.stopped or not batch.complete)
 
     def _take_state(self, batch: Batch) -> None:
         self.took_ms, self.notices, self.error = batch.took_ms, batch.notices, batch.error

@@ -181,17 +181,17 @@ def do_look_now(app: "ConsoleApp") -> None:
     if app.terminal is not None:
         app.terminal.redraw()
     paused, app.paused = app.paused, False
-    begun = []
-    for pane in app.panes:
+    begun = set()
+    for n, pane in enumerate(app.panes):
         reader = app.walker if pane.look.walk else app.reader
         ends = reader is not None and reader.stops(pane.number)
         if ends or (pane.look.walk and not pane.walks):
             pane.begin_again()
-            begun.append(pane)
+            begun.add(n)
         pane.stopped = False
     if not app.look():  # what waits is read first
-        for pane in begun:
-            app.read(pane)
+        for n in sorted(begun & app.seen()):
+            app.read(app.panes[n])
     app.paused = paused
 
 
