@@ -92,15 +92,17 @@ class StoreConfig(FrozenSettings):
     def __post_init__(self) -> None:
         """Check bounds; raises ValueError that names the field."""
         log = self.mapped_file_size_commit_log
-        if not 1024 <= log <= 0x7FFFFFFF:
-            raise ValueError(f"mapped_file_size_commit_log must be 1024..2147483647, not {log}")
+        if not 1024 <= log <= MAX_INT:
+            raise ValueError(f"mapped_file_size_commit_log must be 1024..{MAX_INT}, not {log}")
         unit = self.mapped_file_size_consume_queue
-        if unit <= 0 or unit % CQ_STORE_UNIT_SIZE:
+        if not 0 < unit <= MAX_INT or unit % CQ_STORE_UNIT_SIZE:
             raise ValueError(
-                f"mapped_file_size_consume_queue must be a positive multiple of 20, not {unit}"
+                "mapped_file_size_consume_queue must be a positive multiple of 20 up to "
+                f"{MAX_INT}, not {unit}"
             )
-        if self.max_hash_slot_num < 1 or self.max_index_num < 2:
-            raise ValueError("max_hash_slot_num must be >= 1 and max_index_num >= 2")
+        for name, least in (("max_hash_slot_num", 1), ("max_index_num", 2)):
+            if not least <= (value := getattr(self, name)) <= MAX_INT:
+                raise ValueError(f"{name} must be {least}..{MAX_INT}, not {value}")
         if "message_delay_level" in self.__dict__:
             parse_delay_levels(self.message_delay_level)
         if "delete_when" in self.__dict__:

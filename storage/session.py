@@ -25,7 +25,7 @@ from storage.coordination.write_lock import WriteLock
 from storage.files.access import not_writable, refuse_unwritable
 from storage.files.creating import remove_left
 from storage.files.ownership import refuse_to_shut_out
-from storage.format.names import ABORT, CONFIG, LOCK, OURS
+from storage.format.names import ABORT, COMMITLOG, CONFIG, CONSUMEQUEUE, INDEX, LOCK, OURS
 from storage.platform.mounts import NETWORK, file_system_of
 
 from .errors import StoreBrokenError, StoreContradictionError, StoreNotWritableError
@@ -56,6 +56,7 @@ class Session:
         self.report: RecoveryReport | None = None
         """The report of recovery, if this opening ran one."""
         _refuse_network_file_system(root)
+        _refuse_several_file_systems(root)
         try:
             refuse_unwritable(root)
             refuse_to_shut_out(root)
@@ -204,6 +205,27 @@ class Session:
         self._has_left = True
         self.write_lock.shut()
         self.write_lock.shared = None
+
+
+def _refuse_several_file_systems(root: Path) -> None:
+    """Files of the log, the queues and the index are made in ``rmqctl/`` and renamed, since a Java
+    broker loads no folder with an unfinished file in it; that needs one file system."""
+    try:
+        ours = root / OURS
+        device = (ours if ours.exists() else root).stat().st_dev
+        elsewhere = [
+            name
+            for name in (COMMITLOG, CONSUMEQUEUE, INDEX)
+            if (root / name).exists() and (root / name).stat().st_dev != device
+        ]
+    except OSError as error:
+        raise not_writable(root, error) from error
+    if elsewhere:
+        raise StoreNotWritableError(
+            root,
+            f"its folder {elsewhere[0]} is on another file system than {ours.name}/, where new "
+            "files are made; move the whole store to one file system (reading works as it is)",
+        )
 
 
 def _refuse_network_file_system(root: Path) -> None:

@@ -22,7 +22,7 @@ from broker.errors import (
 from broker.tables.shared_table import READ_ONLY
 from broker.tables.topics import NewTopic
 from broker.validation import WRONG_TYPES, check_body_size, check_types
-from storage.append.lmq import SEPARATOR as LMQ_SEPARATOR, LmqPut
+from storage.append.lmq import SEPARATOR as LMQ_SEPARATOR, LmqPut, is_possible_queue
 from storage.append.send_template import SendTemplate
 from storage.configs.topics import TopicConfig
 from storage.errors import InvalidMessageError
@@ -323,7 +323,7 @@ class Sender:
         if self._multi_dispatch:
             names = message.get_property(PROPERTY_INNER_MULTI_DISPATCH)
             if names:
-                return self._put(LmqPut(inner, tuple(names.split(LMQ_SEPARATOR))))
+                return self._put(light_put(inner, names))
         try:
             return self._put_message(inner)
         except InvalidMessageError as error:
@@ -481,6 +481,24 @@ class Sender:
 def group_of_retry(topic: str) -> str:
     """Name the consumer group of a retry topic."""
     return topic.removeprefix(RETRY_GROUP_TOPIC_PREFIX)
+
+
+def light_put(message: MessageInner, names: str) -> LmqPut:
+    """A message for its own queue and for those that INNER_MULTI_DISPATCH names.
+
+    Raises MessageIllegalError for a name that no queue can have, and for a queue named twice.
+    """
+    put = LmqPut(message, tuple(names.split(LMQ_SEPARATOR)))
+    for name in put.names:
+        if not is_possible_queue(name):
+            raise MessageIllegalError(
+                f"{PROPERTY_INNER_MULTI_DISPATCH} names {name!r}, which can be no queue"
+            )
+    if len({*put.queues}) < len(put.queues):
+        raise MessageIllegalError(
+            f"{PROPERTY_INNER_MULTI_DISPATCH} names a queue twice that gets the message: {names!r}"
+        )
+    return put
 
 
 def put_outcome(result: PutMessageResult) -> SendStatus:

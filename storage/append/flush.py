@@ -101,7 +101,7 @@ class Flusher:
         self._sync_newest(newest[0])  # nearly always: it is open, and holds all that is not synced
         if words[_FAILED]:
             self._shared.refuse_after_failure()
-        words[_FLUSHED_TO] = end
+        self._note_synced(end)
 
     def _sync_files(self, start: int, end: int) -> None:
         """Sync these bytes of the log, in all their files."""
@@ -115,7 +115,12 @@ class Flusher:
             self._sync_folders({self._root / COMMITLOG})
         # The kernel reports lost pages once: perhaps to another process, during our sync.
         self._shared.refuse_after_failure()
-        words[_FLUSHED_TO] = end
+        self._note_synced(end)
+
+    def _note_synced(self, end: int) -> None:
+        """Tell all processes how far the device has the log; one that synced later has more."""
+        if self._shared.words[_FLUSHED_TO] < end:
+            self._shared.words[_FLUSHED_TO] = end
 
     def _sync_newest(self, first: int) -> None:
         """Sync the log file that begins at ``first``, and keep it open: it comes again and again.

@@ -12,10 +12,11 @@ from collections.abc import Callable
 
 
 class _Waiter:
-    __slots__ = ("end", "woken")
+    __slots__ = ("end", "is_covered", "woken")
 
     def __init__(self, end: int) -> None:
         self.end = end
+        self.is_covered = False  # a sync reached its end; a slower process may note less afterwards
         self.woken: threading.Lock | None = None  # of a thread that waits for another thread's sync
 
     def get_ready(self) -> threading.Lock:
@@ -63,7 +64,7 @@ class GroupCommit:
                 if woken is not None:
                     woken.acquire(timeout=timeout)
                     if self._leader is not own:  # covered by another sync, or none in time
-                        return self._flushed_to() >= end
+                        return own.is_covered or self._flushed_to() >= end
                 self._sync()
                 return True
             finally:
@@ -84,6 +85,8 @@ class GroupCommit:
                 return
             flushed_to = self._flushed_to()
             woken = [waiter for waiter in self._waiting if waiter.end <= flushed_to]
+            for waiter in woken:
+                waiter.is_covered = True
             left = [waiter for waiter in self._waiting if waiter.end > flushed_to]
             following = left.pop(0) if left else None
             # At once: if a signal comes now, they wake by themselves when their time is over.

@@ -6,8 +6,9 @@ such a record is encoded when the offsets are known: under the write lock.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from storage.format.dispatch import is_possible_topic
 from storage.format.message import LMQ_PREFIX, PROPERTY_INNER_MULTI_QUEUE_OFFSET
 
 if TYPE_CHECKING:
@@ -15,6 +16,12 @@ if TYPE_CHECKING:
     from storage.format.prepared import PreparedRecords
 
 SEPARATOR = ","
+_MAX_NAME_BYTES: Final = 255
+
+
+def is_possible_queue(name: str) -> bool:
+    """Whether INNER_MULTI_DISPATCH may name this queue: it becomes the name of a folder."""
+    return is_possible_topic(name) and len(name.encode("utf-8", "replace")) <= _MAX_NAME_BYTES
 
 
 class LmqPut(NamedTuple):

@@ -93,6 +93,19 @@ def put_deleted_topics(root: Path, fs: FileSystem) -> None:
     fs.sync_dir(root / OURS)
 
 
+def end_deleted_topics(root: Path, log_end: int, fs: FileSystem) -> None:
+    """Let no noted offset lie past the end of the log, as one may after a power loss.
+
+    Otherwise messages that are appended there would count as deleted. On the device when this
+    returns. Raises OSError, CorruptFileError and StoreVersionError.
+    """
+    known = read_deleted_topics(root)
+    if any(end > log_end for end in known.values()):
+        topics = {topic: min(end, log_end) for topic, end in known.items()}
+        replace_file(fs, root / OURS / DELETED_FILE, seal(deleted_entry(topics)))
+        fs.sync_dir(root / OURS)
+
+
 def _write(root: Path, name: str, topic: str, log_end: int, log_min: int, fs: FileSystem) -> None:
     known = read_deleted_topics(root)
     topics = {name: end for name, end in known.items() if end > log_min}

@@ -35,13 +35,14 @@ def lock_mtime(lock_path: str) -> int:
     As a signed word of 64 bits: a time after the year 2262 wraps round, which compares as well.
     """
     try:
-        return _as_word(os.stat(lock_path).st_mtime_ns)  # noqa: PTH116 - a reader asks at every read
+        return as_word(os.stat(lock_path).st_mtime_ns)  # noqa: PTH116 - a reader asks at every read
     except OSError:
         return 0
 
 
-def _as_word(ns: int) -> int:
-    return (ns + _HALF) % (2 * _HALF) - _HALF
+def as_word(number: int) -> int:
+    """A number of 64 bits or a time as a signed word: what is too large wraps round."""
+    return (number + _HALF) % (2 * _HALF) - _HALF
 
 
 def _changed_ns(fd: int) -> int:
@@ -89,7 +90,7 @@ class JavaStart:
                     info = os.fstat(fd) if fd >= 0 else info
             except OSError:
                 return 0
-            modified = _as_word(info.st_mtime_ns)
+            modified = as_word(info.st_mtime_ns)
             self.known = (fd, info.st_ctime_ns, modified, until)
             return modified
 

@@ -37,7 +37,7 @@ from storage.format.names import ABORT, LOCK, OURS
 from storage.format.versions import FORMATS
 from storage.platform.boot import boot_id
 
-from .java_start import JavaStart, Steady, lock_mtime
+from .java_start import JavaStart, Steady, as_word, lock_mtime
 from .queue_names import QueueNamesError, name_line, read_name_lines
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ class SharedState:
         if (words[Word.BOOT_HIGH], words[Word.BOOT_LOW]) != boot_id():
             return "another boot"
         info = os.fstat(self.fd)
-        if (words[Word.DEVICE], words[Word.INODE]) != (info.st_dev, info.st_ino):
+        if (words[Word.DEVICE], words[Word.INODE]) != _place(info):
             return "a copy"
         if words[Word.LOCK_MTIME] != lock_mtime(str(self._root / LOCK)):
             return "a Java broker ran"
@@ -278,7 +278,7 @@ class SharedState:
         high, low = boot_id() or (0, 0)
         info = os.fstat(self.fd)
         words[Word.BOOT_HIGH], words[Word.BOOT_LOW] = high, low
-        words[Word.DEVICE], words[Word.INODE] = info.st_dev, info.st_ino
+        words[Word.DEVICE], words[Word.INODE] = _place(info)
         words[Word.LOCK_MTIME] = lock_mtime(str(self._root / LOCK))
         words[Word.MADE] = time.time_ns()
         words[Word.MAGIC] = SHARED_STATE_MAGIC
@@ -468,6 +468,11 @@ class SharedState:
             ) from None
         finally:
             self._fs.close(fd)
+
+
+def _place(info: os.stat_result) -> tuple[int, int]:
+    """Device and inode of a file, as words; some file systems number from 2^63 on."""
+    return as_word(info.st_dev), as_word(info.st_ino)
 
 
 class SharedStateBounds:

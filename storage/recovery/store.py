@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from storage.append.checkpoint_file import StoreCheckpoint
-from storage.configs.deleted_topics import STAGED_FILE, read_deleted_topics
+from storage.configs.deleted_topics import STAGED_FILE, end_deleted_topics, read_deleted_topics
 from storage.coordination.shared_state import STATE_CLOSED, Word
 from storage.files.read_files import StoreFiles
 from storage.format.names import ABORT, OURS
@@ -94,6 +94,7 @@ class Recovery:
         walked, report.log_end = log.walk(start, checkpoint.physic_msg_timestamp)
         report.log_min = files[0] if files else 0
         log.clear_from(report.log_end)
+        end_deleted_topics(self._root, report.log_end, self._fs)
         report.records = log.records
         report.notes += queues.notes + log.notes
         queues.truncate(report.log_end)

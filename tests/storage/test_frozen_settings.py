@@ -134,3 +134,17 @@ def test_a_value_of_another_kind_is_refused(kind, settings, said):
     for make in (kind, kind().with_, lambda **given: replace(kind(), **given)):
         with pytest.raises(ValueError, match=said):
             make(**settings)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mapped_file_size_commit_log",
+        "mapped_file_size_consume_queue",
+        "max_hash_slot_num",
+        "max_index_num",
+    ],
+)
+def test_a_size_that_no_opener_would_take_is_refused(name):
+    with pytest.raises(ValueError, match=f"{name} must be"):
+        StoreConfig(**{name: 20 * 2**31})

@@ -6,6 +6,7 @@ import pytest
 
 from broker.api.send_back import SendBackRequest
 from broker.embedded.broker import EmbeddedBroker
+from broker.errors import MessageIllegalError
 from storage.format.message import (
     PROPERTY_INNER_MULTI_DISPATCH,
     PROPERTY_INNER_MULTI_QUEUE_OFFSET,
@@ -91,3 +92,25 @@ def test_a_message_that_is_stored_again_claims_no_places_in_light_queues(root: P
         for message in again:
             assert message.get_property(PROPERTY_INNER_MULTI_DISPATCH) == NAMES
             assert message.get_property(PROPERTY_INNER_MULTI_QUEUE_OFFSET) is None
+
+
+@pytest.mark.parametrize(
+    "names",
+    ["%LMQ%a,", ",%LMQ%a", "../../x", "/tmp/x", "a/b", ".", "%LMQ%\t", f"%LMQ%{'a' * 251}"],
+)
+def test_a_name_that_no_queue_can_have_is_refused(root: Path, names: str) -> None:
+    with EmbeddedBroker.open(root, store_config=LIGHT) as broker:
+        with pytest.raises(MessageIllegalError, match="can be no queue"):
+            broker.send(light(b"lost", names), 0)
+        with StoreView.open(root) as view:
+            assert view.log_max_offset() == 0
+    assert [*root.parent.iterdir()] == [root]
+    assert not [*root.glob("consumequeue/*")]
+
+
+@pytest.mark.parametrize("names", ["%LMQ%a,%LMQ%a", "%LMQ%a,T"])
+def test_a_queue_that_is_named_twice_is_refused(root: Path, names: str) -> None:
+    with EmbeddedBroker.open(root, store_config=LIGHT) as broker:
+        with pytest.raises(MessageIllegalError, match="twice"):
+            broker.send(light(b"lost", names), 0)
+        assert broker.send(light(b"kept"), 0).queue_offset == 0

@@ -104,6 +104,40 @@ def test_all_whom_a_sync_covers_go_on_while_the_next_one_runs(
     assert not device.begun.acquire(blocking=False)
 
 
+def test_a_thread_that_was_covered_stays_so_when_a_slower_process_notes_less(
+    device: Device,
+) -> None:
+    waits = threading.local()
+
+    def flushed_to() -> int:
+        return 1 if getattr(waits, "here", False) else device.flushed
+
+    commits = GroupCommit(flushed_to, device.sync)
+    device.written = 1
+    first = Thread(commits, 1)
+    assert device.begun.acquire(timeout=LONG_S)
+    device.written = 2
+    second = Thread(commits, 2)  # it does the next sync
+    until(lambda: len(commits._waiting) == 1)
+    covered: list[bool] = []
+
+    def wait() -> None:
+        waits.here = True
+        covered.append(commits.commit(2, LONG_S))
+
+    third = threading.Thread(target=wait)
+    third.start()
+    until(lambda: len(commits._waiting) == 2)
+    device.ended.release()
+    assert first.over() is True
+    assert device.begun.acquire(timeout=LONG_S)
+    device.ended.release()
+    assert second.over() is True
+    third.join(LONG_S)
+    assert covered == [True]
+    assert not device.begun.acquire(blocking=False)
+
+
 def test_no_thread_waits_longer_than_its_timeout(device: Device, commits: GroupCommit) -> None:
     device.written = 1
     first = Thread(commits, 1)

@@ -17,6 +17,7 @@ from storage.coordination.kept_links import KEPT
 from storage.coordination.shared_state import STAGE_DELETE, STAGE_NONE, Word
 from storage.errors import CorruptFileError, StoreNotWritableError
 from storage.format.encode_column import prepare_column
+from storage.format.names import OURS
 from storage.format.prepared import PreparedRecords
 from storage.readonly import StoreView
 from storage.store import MessageStore
@@ -277,6 +278,30 @@ def test_after_a_power_loss_all_messages_of_the_topic_are_there_or_none(tmp_path
     assert found[-1] == []
     assert all(before in (old, []) for before in found)
     assert found == sorted(found, reverse=True), "first all, then none"
+
+
+def test_after_a_power_loss_new_messages_of_a_deleted_topic_are_not_deleted(
+    tmp_path: Path,
+) -> None:
+    """The log may end before the place up to which messages were deleted, without SYNC_FLUSH."""
+    root = new_store(tmp_path / "store", CONFIG)
+    fs = DurableFileSystem(root)
+    image = tmp_path / "image"
+    with open_store(root, CONFIG, fs=fs, clock=Ticking()) as one:
+        put(one, "other", OTHER)
+        one.flush()
+        for number in range(5):
+            put(one, f"old-{number}")
+        one.delete_queues(TOPIC)
+        fs.buffer(image)
+    with open_store(image, CONFIG, clock=Ticking(LATER)) as store:
+        end = store.log_end
+        assert put(store, "new") == 0
+    assert all(noted <= end for noted in read_deleted_topics(image).values())
+    (image / OURS / "shared").unlink()
+    shutil.rmtree(image / "consumequeue" / TOPIC)
+    with open_store(image, CONFIG, clock=Ticking(LATER)) as store:
+        assert names(store.view) == ["new"]
 
 
 def test_settings_of_an_opening_do_not_matter(root: Path) -> None:
