@@ -212,7 +212,9 @@ class MessageStore(ForkAware):
         When it returns PUT_OK they are readable at their offsets after any kill of any process, and
         with SYNC_FLUSH also after a power loss. Statuses that mean "not stored" leave no trace.
         Raises StoreBrokenError after a failed write or sync: then the store refuses writes until
-        it is opened anew. Blocks for the write lock (WriteLockTimeoutError).
+        it is opened anew. With SYNC_FLUSH raises StoreNotWritableError if the sync cannot begin (no
+        free descriptor): the records are stored, and not known to be on the device. Blocks for the
+        write lock (WriteLockTimeoutError).
         """
         self._check_usable()
         now, put_batch = None, self._appender.one.put_batch
@@ -346,12 +348,16 @@ class MessageStore(ForkAware):
         for path in self._appender.index.full_files():
             try:
                 self._flusher.note_full_index(path)
-            except FileNotFoundError:  # a Java broker is starting beside us: at the next put
+            except OSError:  # no descriptor, or a Java broker is starting: at the next put
                 return
             self._appender.index.noted()
 
     def flush(self) -> None:
-        """Sync everything that was put so far, queues and index too, to the device. Blocks."""
+        """Sync everything that was put so far, queues and index too, to the device. Blocks.
+
+        Raises StoreBrokenError after a failed sync, StoreNotWritableError if it cannot begin, or
+        the checkpoint cannot be written; the next one may succeed.
+        """
         self._check_usable()
         with self.write_lock():
             self._sync_all()
