@@ -146,6 +146,10 @@ class Flusher:
         if newest is not None:
             self._fs.close(newest[1])
 
+    def has_failed(self) -> bool:
+        """Whether no process may write any more: a sync failed, or files contradict each other."""
+        return bool(self._shared.words[_FAILED])
+
     def close(self) -> None:
         """Close what is kept open; the next sync opens it again. Twice is fine."""
         with self._syncing:
@@ -304,7 +308,7 @@ class Flusher:
 class FlushService:
     """The background thread of a long-lived writer; ends when a sync fails, never unnoticed.
 
-    It also runs the store's timed services.
+    It also runs the store's timed services. When it ends, another process is elected for them.
     """
 
     def __init__(
@@ -321,7 +325,8 @@ class FlushService:
         on_error: Callable[[Exception], None],
     ) -> None:
         """``sync_all`` and ``put_keys`` need the write lock; ``pending_keys`` changes when keys are
-        put, and is 0 while none are pending. ``on_error`` gets what ends the thread."""
+        put, and is 0 while none are pending. ``on_error`` gets what ends the thread. What the next
+        round may do better is logged: no descriptor, a full disk, a busy write lock."""
         self._flusher = flusher
         self._write_lock = write_lock
         self._interval = config.flush_interval_commit_log_ms / 1000
@@ -338,6 +343,7 @@ class FlushService:
         self._thread: threading.Thread | None = None
         self.started = False
         self._last_thorough = time.monotonic()
+        self._failure = ""  # of the last round, which is logged once
 
     def start(self) -> None:
         """Start the thread, unless it runs, or the system gives no thread: then the next call tries
@@ -374,20 +380,40 @@ class FlushService:
         self._pending_before = pending
         if time.monotonic() - self._last_thorough >= self._thorough:
             with self._write_lock.held():
+                self._last_thorough = time.monotonic()  # before it: an error is no reason to hurry
                 self._sync_all()
-            self._last_thorough = time.monotonic()
 
     def _run(self) -> None:
+        try:
+            self._run_rounds()
+        except Exception as error:  # noqa: BLE001 - the store refuses writes, and says why
+            self._on_error(error)
+        finally:
+            self._services.close()
+
+    def _run_rounds(self) -> None:
         pause, work = self._interval / 4, self._make_file_ahead  # a fast writer soon needs it
         while not self._stop.wait(pause):
             try:
                 work()
+                self._failure = ""
             except WriteLockTimeoutError:
                 pass  # another process is stopped or very busy; nothing is lost by waiting
-            except Exception as error:  # noqa: BLE001 - the store refuses writes, and says why
-                self._on_error(error)
-                return
+            except (StoreBrokenError, StoreNotWritableError, OSError) as error:
+                if self._flusher.has_failed():
+                    raise
+                self._log_once(error)
             pause, work = self._interval, self.tick
+
+    def _log_once(self, error: Exception) -> None:
+        """Log what a round raised, unless the round before raised the same."""
+        import logging
+
+        if self._failure != f"{error}":
+            self._failure = f"{error}"
+            logging.getLogger("rmqctl.storage").warning(
+                "syncing the store failed, and is tried again: error=%s", error
+            )
 
 
 def _first_offsets(folder: Path) -> list[int]:
