@@ -32,7 +32,6 @@ from .errors import (
 from .files.access import not_writable
 from .files.fs import FileSystem
 from .format.encode import prepare
-from .format.names import COMMITLOG
 from .format.prepared_table import PreparedTable
 from .layout import create_store, was_created_here
 from .results import PutMessageResult, PutMessageStatus
@@ -212,7 +211,9 @@ class MessageStore(ForkAware):
         When it returns PUT_OK they are readable at their offsets after any kill of any process, and
         with SYNC_FLUSH also after a power loss. Statuses that mean "not stored" leave no trace.
         Raises StoreBrokenError after a failed write or sync: then the store refuses writes until
-        it is opened anew. Blocks for the write lock (WriteLockTimeoutError).
+        it is opened anew. With SYNC_FLUSH raises StoreNotWritableError if the sync cannot begin (no
+        free descriptor): the records are stored, and not known to be on the device. Blocks for the
+        write lock (WriteLockTimeoutError).
         """
         self._check_usable()
         now, put_batch = None, self._appender.one.put_batch
@@ -346,12 +347,16 @@ class MessageStore(ForkAware):
         for path in self._appender.index.full_files():
             try:
                 self._flusher.note_full_index(path)
-            except FileNotFoundError:  # a Java broker is starting beside us: at the next put
+            except OSError:  # no descriptor, or a Java broker is starting: at the next put
                 return
             self._appender.index.noted()
 
     def flush(self) -> None:
-        """Sync everything that was put so far, queues and index too, to the device. Blocks."""
+        """Sync everything that was put so far, queues and index too, to the device. Blocks.
+
+        Raises StoreBrokenError after a failed sync, StoreNotWritableError if it cannot begin, or
+        the checkpoint cannot be written; the next one may succeed.
+        """
         self._check_usable()
         with self.write_lock():
             self._sync_all()
@@ -381,12 +386,14 @@ class MessageStore(ForkAware):
 
         ``manual``: at whatever hour; ``reserved_ms`` then stands for fileReservedTime. ``before``:
         only log files that begin before this offset of the log.
-        Runs by itself every 10 s in one process of a store that rmqctl made (start_services).
+        Runs by itself every 10 s in one process of a store that rmqctl made (start_services). Works
+        after a failed write, too: that of a full disk ends by it. Raises StoreBrokenError after a
+        failed sync.
         """
         from storage.append.file_deletion import Retention
 
-        self._check_usable()
         with self.write_lock():
+            self._shared.refuse_after_failure()
             retention = Retention(self._fs, self.root, self.config, self._shared, self._appender)
             return retention.run(
                 self._clock(), manual=manual, reserved_ms=reserved_ms, before=before
@@ -511,11 +518,18 @@ class MessageStore(ForkAware):
         self.close()
 
     def _break(self, error: Exception) -> None:
-        if isinstance(error, (StoreError, OSError)):
-            reason = f"a sync of {self.root / COMMITLOG} failed"
-        else:
-            reason = f"syncing {self.root} has ended ({type(error).__name__}: {error})"
+        """Refuse writes from now on: the flush thread has ended."""
+        import logging
+
+        expected = isinstance(error, StoreError)
+        cause = f"{error}" if expected else f"{type(error).__name__}: {error}"
+        reason = f"syncing {self.root} has ended ({cause})"
         self._broken = self._broken or reason
+        logging.getLogger("rmqctl.storage").error(
+            "the store takes no messages any more: error=%s",
+            reason,
+            exc_info=None if expected else error,
+        )
 
     def check_open(self) -> None:
         """Raise StoreClosedError after ``close``, and in a forked child."""

@@ -5,6 +5,7 @@ Written only after the syncs that it reports (org.apache.rocketmq.store.StoreChe
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,13 +38,14 @@ class StoreCheckpoint:
             data = b""
         return CheckpointData.unpack(data.ljust(CHECKPOINT_SIZE, b"\0"))
 
-    def write(self, data: CheckpointData) -> None:
-        """Replace the fields; on the device when this returns. Bytes after them are kept."""
+    def write(self, data: CheckpointData, sync: Callable[[int], object]) -> None:
+        """Replace the fields; on the device when this returns. Bytes after them are kept. ``sync``
+        syncs an open file."""
         fd = self._fs.open(self._path, writable=True, create=True)
         try:
             if self._fs.size(fd) < CHECKPOINT_SIZE:
                 self._fs.set_length(fd, CHECKPOINT_SIZE)
             self._fs.write(fd, data.pack(), 0)
-            self._fs.sync(fd)
+            sync(fd)
         finally:
             self._fs.close(fd)

@@ -136,7 +136,10 @@ class FastAppender:
         if self.compiled is not None:
             self.compiled.use_words(shared.words)
         self.put_batch: Any = None if self.compiled is None else self.compiled.put_batch
-        """Puts a batch that compiled code has encoded, as :meth:`put_alone` does a message."""
+        """Puts a batch that compiled code has encoded, as :meth:`put_alone` does a message. None
+        where each put is synced: its result would come before the sync."""
+        if self._syncs_each:
+            self.put_batch = None
         self.put_sent: Any = None if self.compiled is None else self.compiled.put_sent
         """Puts a plain message that a producer sends; see MessageStore.put_sent."""
         self.put_sent_batch: Any = None if self.compiled is None else self.compiled.put_sent_batch

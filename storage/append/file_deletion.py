@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from storage.coordination.shared_state import SharedState, Word
+from storage.coordination.shared_state import STAGE_DELETE, SharedState, Word
 from storage.errors import CorruptFileError
 from storage.files.bounded import read_at
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, StoreUnit
@@ -71,13 +71,17 @@ class Retention:
         """Delete what is due at ``now_ms``; ``manual``: age alone decides, at whatever hour.
 
         That age is ``reserved_ms``, else fileReservedTime. Log files that begin at or after
-        ``before`` stay.
+        ``before`` stay, and those with records whose keys the disk has no room for.
 
         A death in between leaves files that the next run deletes. Raises OSError.
         """
         self._damaged = []
-        self._appender.put_keys()  # while all their records are there
+        all_keys = self._put_keys()  # while all their records are there
         expired = self._expired_log_files(now_ms, manual=manual, reserved_ms=reserved_ms)
+        if not all_keys:
+            has_keys = self._shared.words[Word.KEYS_FROM]
+            size = self._config.mapped_file_size_commit_log
+            expired = [first for first in expired if first + size <= has_keys]
         going = expired if before is None else [first for first in expired if first < before]
         log_files = going[:FILES_PER_RUN]
         words = self._shared.words
@@ -92,13 +96,25 @@ class Retention:
         cleaned = DeletedFiles(
             tuple(f"{COMMITLOG}/{first:020d}" for first in log_files),
             tuple(self._delete_queue_files(log_min)),
-            tuple(self._delete_index_files(log_min)),
+            tuple(self._delete_index_files(log_min) if all_keys else ()),
             tuple(self._damaged),
             len(expired) - len(going),
         )
         if cleaned.log_files or cleaned.queue_files or cleaned.index_files:
             words[Word.FILES_GENERATION] = words[Word.FILES_GENERATION] + 1
         return cleaned
+
+    def _put_keys(self) -> bool:
+        """Put pending index keys; False if that, or finishing an append, fails, as on a full disk,
+        which deleting ends. Only the ends of log and queues are not in order then, which stay, and
+        the index. Raises OSError if a topic is half deleted."""
+        try:
+            self._appender.put_keys()
+        except OSError:
+            if self._shared.words[Word.STAGE] == STAGE_DELETE:
+                raise
+            return False
+        return True
 
     def _expired_log_files(
         self, now_ms: int, *, manual: bool, reserved_ms: int | None

@@ -3,7 +3,8 @@
 ASYNC_FLUSH: a background thread syncs the log every 500 ms, and queues and checkpoint every 60 s.
 SYNC_FLUSH: a put returns after a sync that covers it; one sync serves all threads that wait
 (org.apache.rocketmq.store.CommitLog.GroupCommitService). A failed sync is never repeated as if
-nothing was lost: the shared state says FAILED and every process refuses to write.
+nothing was lost: the shared state says FAILED and every process refuses to write. A sync that could
+not begin, as its file could not be opened, has lost nothing: it is an error of the call.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from typing import TYPE_CHECKING, Final
 
 from storage.coordination.leadership import TimedServices
 from storage.coordination.shared_state import SYNC_FAILED, SharedState, Word
-from storage.errors import StoreBrokenError, WriteLockTimeoutError
+from storage.errors import StoreBrokenError, StoreNotWritableError, WriteLockTimeoutError
 from storage.files.bounded import read_first
+from storage.files.fs import NotOpenedError
 from storage.format.checkpoint import CheckpointData
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, MAX_QUEUE_OFFSET
 from storage.format.index_file import INDEX_HEADER_SIZE, IndexHeader
@@ -77,7 +79,8 @@ class Flusher:
 
         FLUSH_DISK_TIMEOUT if that takes longer than syncFlushTimeout (the message is stored). The
         thread that syncs returns when the device does, which may be later than that. Raises
-        StoreBrokenError when the sync fails: then the state of the device is unknown.
+        StoreBrokenError when the sync fails: then the state of the device is unknown. Raises
+        StoreNotWritableError if it cannot begin: the message is stored, the next sync covers it.
         """
         start = time.monotonic()
         limit = self.timeout
@@ -86,10 +89,13 @@ class Flusher:
         return PutMessageStatus.PUT_OK
 
     def sync_log(self) -> None:
-        """Sync the log as far as it goes now. Blocks."""
-        with self._syncing:
-            if self._shared.words[_FLUSHED_TO] < self._shared.words[_LOG_END]:
-                self._sync_log()
+        """Sync the log as far as it goes now. Blocks. Raises as :meth:`sync_put`."""
+        try:
+            with self._syncing:
+                if self._shared.words[_FLUSHED_TO] < self._shared.words[_LOG_END]:
+                    self._sync_log()
+        except OSError as error:
+            raise self._not_begun(error) from error
 
     def _sync_log(self) -> None:
         words = self._shared.words
@@ -135,10 +141,7 @@ class Flusher:
             except FileNotFoundError:
                 return  # retention deleted it meanwhile
             self._newest = first, fd
-        try:
-            self._fs.sync(self._newest[1])
-        except OSError as error:
-            raise self._failed(self._log_file(first), error) from error
+        self._sync(self._newest[1], self._log_file(first))
 
     def _log_file(self, first: int) -> Path:
         return self._root / COMMITLOG / file_name(first)
@@ -147,6 +150,10 @@ class Flusher:
         newest, self._newest = self._newest, None
         if newest is not None:
             self._fs.close(newest[1])
+
+    def has_failed(self) -> bool:
+        """Whether no process may write any more: a sync failed, or files contradict each other."""
+        return bool(self._shared.words[_FAILED])
 
     def close(self) -> None:
         """Close what is kept open; the next sync opens it again. Twice is fine."""
@@ -159,8 +166,15 @@ class Flusher:
         """Sync log, queues and index, then write the checkpoint. Needs the write lock.
 
         Only queues that grew since their last sync are touched. The index must have all keys: a
-        Java broker does not dispatch again what the checkpoint covers. Nothing is left open.
+        Java broker does not dispatch again what the checkpoint covers. Nothing is left open. Raises
+        as :meth:`sync_put`; what was not synced then is synced by the next call.
         """
+        try:
+            self._sync_everything()
+        except OSError as error:
+            raise self._not_begun(error) from error
+
+    def _sync_everything(self) -> None:
         words = self._shared.words
         timestamp = words[Word.LAST_STORE_TIMESTAMP]
         before = self._checkpoint.read()
@@ -186,7 +200,8 @@ class Flusher:
         lock.
 
         The checkpoint then covers all older files too. A writer may have died before it synced one
-        of them, so those that it did not cover yet are synced first.
+        of them, so those that it did not cover yet are synced first. Raises StoreBrokenError, and
+        OSError if a sync cannot begin, or a file is not there.
         """
         before = self._checkpoint.read()
         with self._syncing:
@@ -211,14 +226,12 @@ class Flusher:
         return end_timestamp
 
     def _write_checkpoint(self, data: CheckpointData) -> None:
-        try:
-            self._checkpoint.write(data)
-        except OSError as error:
-            raise self._failed(self._root / CHECKPOINT, error) from error
+        self._checkpoint.write(data, lambda fd: self._sync(fd, self._root / CHECKPOINT))
 
     def _sync_queues(self, timestamp: int) -> None:
         size = self._config.mapped_file_size_consume_queue
         folders: set[Path] = set()
+        done: list[tuple[int, int]] = []
         for slot, (topic, queue_id) in enumerate(self._shared.queues()):
             following = self._shared.next_offset(slot)
             synced = self._shared.synced_offset(slot)
@@ -246,10 +259,12 @@ class Flusher:
                 self._fs.set_modified(newest, timestamp)
             except FileNotFoundError:
                 continue  # the topic was deleted meanwhile
-            except OSError as error:
-                raise self._failed(newest, error) from error
-            self._shared.set_synced_offset(slot, following)
+            except PermissionError:
+                continue  # left to the next sync, by a process of a user who may set it
+            done.append((slot, following))
         self._sync_folders(folders)
+        for slot, following in done:
+            self._shared.set_synced_offset(slot, following)
 
     def _sync_file(self, path: Path) -> None:
         try:
@@ -257,11 +272,15 @@ class Flusher:
         except FileNotFoundError:
             return  # retention deleted it meanwhile
         try:
+            self._sync(fd, path)
+        finally:
+            self._fs.close(fd)
+
+    def _sync(self, fd: int, path: Path) -> None:
+        try:
             self._fs.sync(fd)
         except OSError as error:
             raise self._failed(path, error) from error
-        finally:
-            self._fs.close(fd)
 
     def _sync_folders(self, folders: set[Path]) -> None:
         for path in sorted(folders):
@@ -269,6 +288,8 @@ class Flusher:
                 self._fs.sync_dir(path)
             except FileNotFoundError:  # the topic was deleted meanwhile
                 continue
+            except NotOpenedError:
+                raise
             except OSError as error:
                 raise self._failed(path, error) from error
 
@@ -280,11 +301,19 @@ class Flusher:
             "is safe, end all writers of the store and open it anew"
         )
 
+    def _not_begun(self, error: OSError) -> StoreNotWritableError:
+        """The error of a sync that lost nothing: no sync of the system has failed."""
+        path = Path(error.filename) if error.filename else self._root
+        reason = error.strerror or str(error)
+        return StoreNotWritableError(
+            path, f"{reason}; all that was put is stored, and the next sync syncs it"
+        )
+
 
 class FlushService:
     """The background thread of a long-lived writer; ends when a sync fails, never unnoticed.
 
-    It also runs the store's timed services.
+    It also runs the store's timed services. When it ends, another process is elected for them.
     """
 
     def __init__(
@@ -301,7 +330,8 @@ class FlushService:
         on_error: Callable[[Exception], None],
     ) -> None:
         """``sync_all`` and ``put_keys`` need the write lock; ``pending_keys`` changes when keys are
-        put, and is 0 while none are pending. ``on_error`` gets what ends the thread."""
+        put, and is 0 while none are pending. ``on_error`` gets what ends the thread. What the next
+        round may do better is logged: no descriptor, a full disk, a busy write lock."""
         self._flusher = flusher
         self._write_lock = write_lock
         self._interval = config.flush_interval_commit_log_ms / 1000
@@ -318,6 +348,7 @@ class FlushService:
         self._thread: threading.Thread | None = None
         self.started = False
         self._last_thorough = time.monotonic()
+        self._failure = ""  # of the last round, which is logged once
 
     def start(self) -> None:
         """Start the thread, unless it runs, or the system gives no thread: then the next call tries
@@ -354,20 +385,40 @@ class FlushService:
         self._pending_before = pending
         if time.monotonic() - self._last_thorough >= self._thorough:
             with self._write_lock.held():
+                self._last_thorough = time.monotonic()  # before it: an error is no reason to hurry
                 self._sync_all()
-            self._last_thorough = time.monotonic()
 
     def _run(self) -> None:
+        try:
+            self._run_rounds()
+        except Exception as error:  # noqa: BLE001 - the store refuses writes, and says why
+            self._on_error(error)
+        finally:
+            self._services.close()
+
+    def _run_rounds(self) -> None:
         pause, work = self._interval / 4, self._make_file_ahead  # a fast writer soon needs it
         while not self._stop.wait(pause):
             try:
                 work()
+                self._failure = ""
             except WriteLockTimeoutError:
                 pass  # another process is stopped or very busy; nothing is lost by waiting
-            except Exception as error:  # noqa: BLE001 - the store refuses writes, and says why
-                self._on_error(error)
-                return
+            except (StoreBrokenError, StoreNotWritableError, OSError) as error:
+                if self._flusher.has_failed():
+                    raise
+                self._log_once(error)
             pause, work = self._interval, self.tick
+
+    def _log_once(self, error: Exception) -> None:
+        """Log what a round raised, unless the round before raised the same."""
+        import logging
+
+        if self._failure != f"{error}":
+            self._failure = f"{error}"
+            logging.getLogger("rmqctl.storage").warning(
+                "syncing the store failed, and is tried again: error=%s", error
+            )
 
 
 def _first_offsets(folder: Path) -> list[int]:

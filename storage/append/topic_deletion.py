@@ -27,7 +27,7 @@ from storage.coordination.shared_state import GONE, STAGE_DELETE, STAGE_NONE, Wo
 from storage.errors import StoreContradictionError
 from storage.files.access import refuse_unwritable_folders
 from storage.format.names import CONSUMEQUEUE, OURS
-from storage.queue.deletion import queue_folders, remove_queue_files
+from storage.queue.deletion import folders_to_remove, remove_queue_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,8 +46,9 @@ def delete_queues(fs: FileSystem, root: Path, shared: SharedState, topic: str, l
     slots = [slot for slot in shared.slots_of(topic) if shared.next_offset(slot) != GONE]
     if not slots:
         return 0
-    folders = queue_folders(root, topic)
-    refuse_unwritable_folders(root / OURS, root / CONSUMEQUEUE / topic, *folders)
+    folders = folders_to_remove(root, topic)
+    above = {folder.parent for folder in folders}
+    refuse_unwritable_folders(root / OURS, root / CONSUMEQUEUE / topic, *above, *folders)
     stage_deleted_topic(root, topic, words[Word.LOG_END], log_min, fs)
     words[Word.DELETING] = 1 + slots[0]
     words[Word.STAGE] = STAGE_DELETE

@@ -1,8 +1,8 @@
 """Noticing and undoing what Java brokers did that failed to start beside this process.
 
 What they do, and how files are protected: ``storage.coordination.kept_links``. Such a broker first
-deletes our index file, so the missing name shows an attempt. From then on, until the shared state
-is made anew, all files are checked every now and then.
+deletes our index file, so the missing name shows an attempt. From then on, until the last writer
+has left or the shared state is made anew, all files are checked every now and then.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class JavaInterference:
         fs.make_dirs(root / OURS / KEPT)
 
     def attempted(self) -> bool:
-        """Whether there was an attempt since the shared state was made. Checks one file name."""
+        """Whether there was an attempt since the first writer came. Checks one file name."""
         words = self._shared.words
         newest = words[Word.INDEX_FILE]
         return bool(words[Word.RIVALS] or (newest and not exists(self._index_file(newest))))
@@ -46,14 +46,13 @@ class JavaInterference:
         newest = words[Word.INDEX_FILE]
         if self.attempted():
             self.undo()
-        elif first:
+        file = self._index_file(newest)
+        if newest and not exists(file):
+            return False
+        if first:  # what is here now stays, kept or not
             words[Word.INDEX_BASE] = newest
-        if newest:
-            file = self._index_file(newest)
-            if not exists(file):
-                return False
-            if not self._names.keeps(file):
-                self._names.keep(file, file)
+        if newest and not self._names.keeps(file):
+            self._names.keep(file, file)
         return True
 
     def undo(self) -> None:
@@ -65,7 +64,14 @@ class JavaInterference:
             self._fs.touch(self._root / ABORT)  # which it deletes if it found an empty log
 
     def forget(self) -> None:
-        """Keep nothing any more: the store is closed, or made anew by recovery."""
+        """Keep nothing any more: the store is closed, or made anew by recovery.
+
+        The index files are ours from now on, without a kept link, and the attempt is over: first,
+        as a process that dies in here leaves some of the links.
+        """
+        words = self._shared.words
+        words[Word.INDEX_BASE] = words[Word.INDEX_FILE]
+        words[Word.RIVALS] = 0
         self._names.forget_all()
 
     def _remove_strange_index_files(self) -> bool:

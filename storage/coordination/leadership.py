@@ -109,7 +109,10 @@ class TimedServices:
         if not self._services:
             return
         if self._lock is None:
-            self._lock = LockFile(self._path)
+            try:
+                self._lock = LockFile(self._path)
+            except OSError:  # no descriptor is free: this process stands at the next tick
+                return
         if not self._elected:
             self._elected = self._lock.try_lock(STORE_SERVICES)
         if not self._elected:

@@ -101,7 +101,7 @@ class Word:
     INDEX_FILE = 20  # 17-digit name of the index file that is written now, 0 = none
     UNDO_INDEX_FILE = 21  # the index before stage 3: file, header fields, count
     UNDO_INDEX_HEADER = 22  # six words: 22..27
-    RIVALS = 29  # a Java broker tried to start beside us since the shared state was made
+    RIVALS = 29  # a Java broker tried to start beside us since the first writer came
     INDEX_BASE = 30  # index files up to this one are ours; later ones if they are kept
     LOCK_WANTED = 32  # changes at each request for the write lock; written without it
     CONFIGS = 33  # changes when topics.json or subscriptionGroup.json was replaced

@@ -36,6 +36,10 @@ def name_file(error: OSError, fd: int, doing: str) -> None:
         error.filename = name
 
 
+class NotOpenedError(OSError):
+    """A folder could not be opened, so it was not synced: no sync of it has failed."""
+
+
 class FileSystem:
     """The real file system; tests derive from it. All paths are absolute; errors are OSError."""
 
@@ -162,8 +166,13 @@ class FileSystem:
             raise
 
     def sync_dir(self, path: Path) -> None:
-        """Sync the folder's entries to the device."""
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        """Sync the folder's entries to the device. Raises NotOpenedError, FileNotFoundError."""
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise NotOpenedError(error.errno, error.strerror, error.filename) from error
         try:
             sync_whole(fd)
         finally:

@@ -32,6 +32,7 @@ def delete_queues(view: StoreView, topic: str, fs: FileSystem | None = None) -> 
     fs = fs or FileSystem()
     root = view.root
     try:
+        folders_to_remove(root, topic)  # raises before anything is changed
         log_end, log_min = view.log_max_offset(), view.log_min_offset()
         distrust_shared_state(fs, root)
         count = remove_queue_files(fs, root, topic)
@@ -44,24 +45,46 @@ def delete_queues(view: StoreView, topic: str, fs: FileSystem | None = None) -> 
 
 def remove_queue_files(fs: FileSystem, root: Path, topic: str) -> int:
     """Remove the files and folders of a topic's queues; gives the number of queues. On the device
-    when this returns. Raises OSError."""
+    when this returns. A link to a folder is removed, and the files in that folder; the folder
+    itself, which lies elsewhere, stays. Raises OSError."""
     queues = queue_folders(root, topic)
     for folder in [*queues, *_folders_below(root / CONSUMEQUEUE_EXT / topic)]:
         # The last one first: a death leaves a queue that lacks its end, which recovery repairs.
         for path in sorted(folder.iterdir(), reverse=True):
             fs.unlink(path)
-        folder.rmdir()
+        if folder.is_symlink():
+            fs.sync_dir(folder)
+            fs.unlink(folder)
+        else:
+            folder.rmdir()
         fs.sync_dir(folder.parent)
     return len(queues)
 
 
+def folders_to_remove(root: Path, topic: str) -> list[Path]:
+    """The folders that :func:`remove_queue_files` removes, to be asked for before anything is
+    changed.
+
+    Raises StoreNotWritableError if one of them holds a folder, which no program of RocketMQ makes.
+    """
+    folders = [*queue_folders(root, topic), *_folders_below(root / CONSUMEQUEUE_EXT / topic)]
+    for folder in folders:
+        for path in folder.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                raise StoreNotWritableError(
+                    path, "it is a folder among the files of a queue; move it away, then try again"
+                )
+    return folders
+
+
 def queue_folders(root: Path, topic: str) -> list[Path]:
-    """The folders of a topic's queues."""
+    """The folders of a topic's queues, links to folders too; other files are no queues."""
     return _folders_below(root / CONSUMEQUEUE / topic)
 
 
 def _folders_below(topic: Path) -> list[Path]:
     try:
-        return sorted(path for path in topic.iterdir() if is_queue_number(path.name))
+        found = [path for path in topic.iterdir() if is_queue_number(path.name)]
     except (FileNotFoundError, NotADirectoryError):
         return []
+    return sorted(path for path in found if path.is_dir())

@@ -93,11 +93,13 @@ class Recovery:
         queues.load(None if report.clean_shutdown else files[start] if files else 0)
         walked, report.log_end = log.walk(start, checkpoint.physic_msg_timestamp)
         report.log_min = files[0] if files else 0
+        # Units first: without the log files that they name, the next opening after a death in here
+        # would refuse the store, as one that has lost files.
+        queues.truncate(report.log_end)
         log.clear_from(report.log_end)
         end_deleted_topics(self._root, report.log_end, self._fs)
         report.records = log.records
         report.notes += queues.notes + log.notes
-        queues.truncate(report.log_end)
         words = shared.words
         words[Word.LOG_END] = words[Word.FROM] = words[Word.TO] = report.log_end
         words[Word.LOG_MIN] = report.log_min

@@ -22,8 +22,17 @@ from storage.store import MessageStore
 from storage.tools.fsck import fsck
 from tests.support.compiled import compiled, native, needs_compiled
 from tests.support.crash import fast_folder
+from tests.support.durable_fs import DurableFileSystem
 from tests.support.inner_messages import inner_messages, ipv4_hosts, ipv6_hosts
-from tests.support.samples import HOST, SMALL, START_MS, Ticking, new_store, open_store
+from tests.support.samples import (
+    HOST,
+    SMALL,
+    START_MS,
+    Ticking,
+    new_store,
+    open_store,
+    sync_flush,
+)
 from tests.support.woken import is_rung_by
 
 ROOMY = SMALL.with_(
@@ -120,6 +129,23 @@ def test_it_puts_only_while_the_gate_is_held_on_to(tmp_path: Path) -> None:
     with StoreView.open(root) as view:
         assert view.max_offset_in_queue("T", 0) == 7 * 10
         assert fsck(view).findings == []
+
+
+@pytest.mark.parametrize("exclusive", [False, True])
+def test_with_sync_flush_each_batch_is_on_the_device_when_its_put_returns(
+    tmp_path: Path, exclusive: bool
+) -> None:
+    config = sync_flush(ROOMY)
+    root = new_store(tmp_path / "store", config)
+    fs = DurableFileSystem(root)
+    with open_store(root, config, fs=fs, clock=Ticking(step=0), exclusive=exclusive) as store:
+        store.start_services()
+        for number in range(1, 6):
+            assert store.put(column(f"{number}")).status is PutMessageStatus.PUT_OK
+            after_power_loss = fs.buffer(tmp_path / f"cut-{number}")
+            with StoreView.open(after_power_loss) as view:
+                assert view.max_offset_in_queue("T", 0) == number * 10
+    fs.forget()
 
 
 @pytest.mark.parametrize("exclusive", [False, True])

@@ -1,22 +1,40 @@
-"""A sync that failed in another process: the kernel reports lost pages once, perhaps there."""
+"""A sync that failed, perhaps in another process, where the kernel reports lost pages; and one that
+could not begin."""
 
 from __future__ import annotations
 
+import errno
+import os
+import resource
 import struct
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
+from storage.append.checkpoint_file import StoreCheckpoint
 from storage.coordination.shared_state import (
     FILES_CONTRADICT,
     SYNC_FAILED,
     SharedState,
     Word,
 )
-from storage.errors import StoreBrokenError, StoreContradictionError
+from storage.errors import StoreBrokenError, StoreContradictionError, StoreNotWritableError
 from storage.files.fs import FileSystem
-from tests.support.samples import TINY, Sample, new_store, open_store, prepared, sync_flush
+from storage.readonly import StoreView
+from storage.results import PutMessageStatus
+from tests.support.durable_fs import DurableFileSystem
+from tests.support.samples import (
+    START_MS,
+    TINY,
+    Sample,
+    new_store,
+    open_store,
+    prepared,
+    sync_flush,
+)
 
 
 class _FailsElsewhere(FileSystem):
@@ -105,3 +123,108 @@ def test_a_flush_thread_that_ends_makes_the_store_refuse_and_say_why(tmp_path: P
         store.put(prepared([Sample("m2", "T")]))
     fs.is_strange = False
     store.close()
+
+
+@contextmanager
+def _free_descriptors(count: int) -> Iterator[None]:
+    """Leave this process so many free descriptors."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest = os.open("/", os.O_RDONLY)
+    taken = [lowest]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + 40, limit[1]))
+    try:
+        with suppress(OSError):
+            while True:
+                taken.append(os.open("/", os.O_RDONLY))
+        for _ in range(count):
+            os.close(taken.pop())
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limit)
+        for fd in taken:
+            os.close(fd)
+
+
+@pytest.mark.parametrize("free", [0, 1])
+def test_without_a_descriptor_a_put_is_an_error_and_the_next_one_syncs_it(
+    tmp_path: Path, free: int
+) -> None:
+    config = sync_flush(TINY)
+    root = new_store(tmp_path / "s", config)
+    fs = DurableFileSystem(root)
+    with open_store(root, config, fs=fs) as store, open_store(root, config) as other:
+        with store.write_lock():  # without a sync, and its files are open from now on
+            store._appender.append(prepared([Sample("m0", "T")]), START_MS)
+        with (
+            _free_descriptors(free),
+            pytest.raises(
+                StoreNotWritableError, match="Too many open files.*; all that was put is stored"
+            ),
+        ):
+            store.put(prepared([Sample("m1", "T")]))
+        assert other._shared.words[Word.FAILED] == 0
+        assert store.put(prepared([Sample("m2", "T")])).status is PutMessageStatus.PUT_OK
+        with StoreView.open(fs.buffer(tmp_path / "cut"), config) as view:
+            assert view.max_offset_in_queue("T", 0) == 3
+        assert other.put(prepared([Sample("m3", "T")])).status is PutMessageStatus.PUT_OK
+    fs.forget()
+
+
+class _NotToday(FileSystem):
+    """One kind of call fails while ``number`` is set: no file time can be set, or no checkpoint can
+    be made."""
+
+    def __init__(self, call: str) -> None:
+        self._call = call
+        self.number = 0
+
+    def _fail(self, call: str, path: Path) -> None:
+        if self.number and call == self._call:
+            raise OSError(self.number, os.strerror(self.number), str(path))
+
+    def open(self, path: Path, *, writable: bool, create: bool = False) -> int:
+        if path.name == "checkpoint":
+            self._fail("checkpoint", path)
+        return super().open(path, writable=writable, create=create)
+
+    def set_modified(self, path: Path, timestamp_ms: int) -> None:
+        self._fail("set_modified", path)
+        super().set_modified(path, timestamp_ms)
+
+
+@pytest.mark.parametrize(
+    ("call", "number"),
+    [("checkpoint", errno.ENOSPC), ("checkpoint", errno.EMFILE), ("set_modified", errno.EIO)],
+)
+def test_what_is_no_sync_can_fail_and_is_tried_again(
+    tmp_path: Path, call: str, number: int
+) -> None:
+    root = new_store(tmp_path / "s", TINY)
+    fs = _NotToday(call)
+    with open_store(root, TINY, fs=fs) as store:
+        store.put(prepared([Sample("m0", "T")]))
+        fs.number = number
+        with pytest.raises(StoreNotWritableError, match=os.strerror(number)):
+            store.flush()
+        assert store._shared.words[Word.FAILED] == 0
+        assert store._shared.synced_offset(0) == (call == "checkpoint")
+        store.put(prepared([Sample("m1", "T")]))
+        fs.number = 0
+        store.flush()
+        assert store._shared.synced_offset(0) == 2
+        assert StoreCheckpoint(fs, root).read().logics_msg_timestamp > START_MS
+
+
+def test_the_time_of_another_users_file_is_left_to_a_later_sync(tmp_path: Path) -> None:
+    root = new_store(tmp_path / "s", TINY)
+    fs = _NotToday("set_modified")
+    with open_store(root, TINY, fs=fs) as store:
+        store.put(prepared([Sample("m0", "T")]))
+        fs.number = errno.EACCES
+        store.flush()
+        assert store._shared.words[Word.FAILED] == 0
+        assert StoreCheckpoint(fs, root).read().logics_msg_timestamp > START_MS
+        assert store._shared.synced_offset(0) == 0
+        fs.number = 0
+        store.flush()
+        assert store._shared.synced_offset(0) == 1

@@ -209,6 +209,39 @@ def test_what_comes_first_may_refuse_and_nothing_has_happened(root: Path) -> Non
         assert put(store, "next") == 1
 
 
+def test_links_that_stand_for_queues_go_and_files_beside_queues_stay(root: Path) -> None:
+    topic, elsewhere = root / "consumequeue" / TOPIC, root.with_name("elsewhere")
+    with MessageStore.open(root, CONFIG) as store:
+        put(store, "old")
+    (topic / "0").rename(elsewhere)
+    (topic / "0").symlink_to(elsewhere)
+    (topic / "7").write_text("no queue")
+    with MessageStore.open(root, CONFIG) as one, MessageStore.open(root, CONFIG) as two:
+        put(two, "other", OTHER)
+        assert one.delete_queues(TOPIC) == 1
+        assert words(two)[Word.STAGE] == STAGE_NONE
+        assert [path.name for path in topic.iterdir()] == ["7"]
+        assert list(elsewhere.iterdir()) == []
+        assert put(two, "other", OTHER) == 1
+        assert put(two, "new") == 0
+
+
+def test_a_folder_among_the_files_of_a_queue_is_refused_before_anything_happens(
+    root: Path,
+) -> None:
+    with MessageStore.open(root, CONFIG) as one, MessageStore.open(root, CONFIG) as two:
+        put(two, "old")
+        foreign = root / "consumequeue" / TOPIC / "0" / "backup"
+        foreign.mkdir()
+        with pytest.raises(StoreNotWritableError, match="backup.*move it away, then try again"):
+            one.delete_queues(TOPIC)
+        assert words(two)[Word.STAGE] == STAGE_NONE
+        assert put(two, "next") == 1
+        assert put(one, "other", OTHER) == 0
+        foreign.rmdir()
+        assert one.delete_queues(TOPIC) == 1
+
+
 def test_a_deletion_that_an_error_breaks_off_is_finished_by_the_next_writer(root: Path) -> None:
     failing = [True]
 

@@ -5,6 +5,8 @@ import os
 import shutil
 from pathlib import Path
 
+import pytest
+
 from storage.files.fs import FileSystem
 from storage.format.message import MessageExt
 from storage.readonly import StoreView
@@ -124,6 +126,56 @@ def test_index_files_from_before_stay(tmp_path: Path) -> None:
         _put(store, *range(24, 40))
     assert before <= set((root / "index").iterdir())
     _check(root, 40)
+
+
+def _let_java_try(root: Path) -> None:
+    """Delete the newest index file, and make a later one, as a broker does that then fails."""
+    newest = max((root / "index").iterdir())
+    shutil.copy(newest, root / "index" / "29991231235959999")
+    newest.unlink()
+
+
+@pytest.mark.parametrize("before", [0, 20])
+def test_an_attempt_is_over_once_the_store_was_closed_cleanly(tmp_path: Path, before: int) -> None:
+    root = new_store(tmp_path / "store", TINY)
+    with open_store(root, TINY, clock=Ticking()) as store:
+        _put(store, *range(before))
+    with open_store(root, TINY, clock=Ticking()) as store:
+        _put(store, *range(before, before + 20))
+        _let_java_try(root)
+        _put(store, before + 20)
+    made = {path.name: path.stat().st_ino for path in (root / "index").iterdir()}
+    assert "29991231235959999" not in made
+    with open_store(root, TINY, clock=Ticking()) as store:
+        assert store.recovery is None
+        found = {path.name: path.stat().st_ino for path in (root / "index").iterdir()}
+        assert made == found
+        assert not store._session.rivals.attempted()
+        _put(store, before + 21)
+    _check(root, before + 22)
+
+
+def test_index_files_stay_if_their_only_writer_was_killed_after_an_attempt(tmp_path: Path) -> None:
+    """The next first writer undoes the attempt; its own attempt then takes none of these files."""
+    root = new_store(tmp_path / "store", TINY)
+    child = os.fork()
+    if not child:
+        store = open_store(root, TINY, clock=Ticking())
+        _put(store, *range(20))
+        _let_java_try(root)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    with open_store(root, TINY, clock=Ticking()) as store:
+        assert store.recovery is None
+        made = {path.name: path.stat().st_ino for path in (root / "index").iterdir()}
+        assert "29991231235959999" not in made
+        _put(store, *range(20, 40))
+        _let_java_try(root)
+        _put(store, 40)
+    found = {path.name: path.stat().st_ino for path in (root / "index").iterdir()}
+    assert made.items() <= found.items()
+    assert "29991231235959999" not in found
+    _check(root, 41)
 
 
 def test_abort_comes_back(tmp_path: Path) -> None:

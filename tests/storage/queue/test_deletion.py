@@ -55,6 +55,15 @@ def found(view, topic, queue_id=0):
     return [message.properties["UNIQ_KEY"] for message in messages]
 
 
+def test_a_folder_among_the_files_of_a_queue_is_refused_before_anything_happens(root):
+    (root / "consumequeue" / TOPIC / "1" / "backup").mkdir()
+    shared = (root / "rmqctl" / "shared").read_bytes()
+    with pytest.raises(StoreNotWritableError, match=r"backup.*move it away, then try again"):
+        delete(root)
+    assert (root / "rmqctl" / "shared").read_bytes() == shared
+    assert names(root, TOPIC) == ["a", "b"]
+
+
 def test_the_queues_go_and_the_folder_of_the_topic_stays(root):
     assert delete(root) == 2
     assert list((root / "consumequeue" / TOPIC).iterdir()) == []

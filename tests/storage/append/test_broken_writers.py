@@ -1,0 +1,179 @@
+"""A writer that takes no messages any more, on a full disk or after an error: old files are deleted
+all the same, by it or by another process."""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+import threading
+from pathlib import Path
+
+import pytest
+
+from storage.errors import StoreBrokenError
+from storage.files.fs import FileSystem
+from storage.readonly import StoreView
+from storage.results import PutMessageStatus
+from storage.retention import HOUR_MS
+from storage.tools.fsck import Severity, fsck
+from tests.support.samples import (
+    START_MS,
+    TINY,
+    Sample,
+    Ticking,
+    new_store,
+    open_store,
+    prepared,
+)
+
+CONFIG = TINY.with_(file_reserved_time_hours=2)
+OFTEN = TINY.with_(flush_interval_commit_log_ms=1)
+
+
+class _Full(FileSystem):
+    """A disk without room for a file, or for more of a file, while ``is_full``."""
+
+    def __init__(self) -> None:
+        self.is_full = False
+
+    def _refuse(self, path: Path) -> None:
+        if self.is_full:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    def create_beside(self, path: Path, folder: Path | None = None) -> tuple[int, Path]:
+        self._refuse(path)
+        return super().create_beside(path, folder)
+
+    def reserve(self, fd: int, offset: int, length: int) -> None:
+        self._refuse(Path(f"/proc/self/fd/{fd}"))
+        super().reserve(fd, offset, length)
+
+
+@pytest.mark.parametrize("queues", [1, 7])
+@pytest.mark.parametrize("met_by", ["put", "flush", "clean"])
+def test_old_files_are_deleted_on_a_full_disk(tmp_path: Path, queues: int, met_by: str) -> None:
+    root = new_store(tmp_path / "s", CONFIG)
+    fs, clock = _Full(), Ticking()
+    store = open_store(root, CONFIG, fs=fs, clock=clock)
+
+    def put(number: int) -> None:
+        sample = Sample(f"m{number}", "A", number % queues, 200, keys=(f"key-{number}",))
+        store.put_message(sample.inner())
+
+    def meet_it() -> None:
+        for number in range(100, 200):  # until one needs a file
+            store.flush() if met_by == "flush" else put(number)
+
+    for number in range(100):
+        put(number)
+        if number == 60:
+            store.flush()  # the keys of the others stay pending
+    fs.is_full = True
+    if met_by == "clean":
+        assert store.clean(manual=True).log_files == ()
+    else:
+        with pytest.raises(StoreBrokenError, match="No space left"):
+            meet_it()
+    before = len(list((root / "commitlog").iterdir()))
+    for path in (root / "commitlog").iterdir():
+        os.utime(path, (START_MS / 1000, START_MS / 1000))
+    clock.now = START_MS + 3 * HOUR_MS
+    cleaned = store.clean(manual=True)
+    assert len(cleaned.log_files) > 1
+    assert len(list((root / "commitlog").iterdir())) == before - len(cleaned.log_files)
+    fs.is_full = False
+    store.close()
+    with open_store(root, CONFIG, clock=clock) as store:
+        put(1_000)
+    with StoreView.open(root) as view:
+        findings = fsck(view).findings
+        assert [found for found in findings if found.severity is not Severity.INFO] == []
+        for number in (99, 1_000):
+            assert len(view.query_message("A", f"key-{number}").messages) == 1
+
+
+class _Strange(FileSystem):
+    """Each sync ends in an error that no code expects, from when ``is_strange`` is set."""
+
+    is_strange = False
+
+    def sync(self, fd: int) -> None:
+        if self.is_strange:
+            raise struct.error("no such struct")
+        super().sync(fd)
+
+
+def test_another_process_is_elected_when_the_flush_thread_ends(tmp_path: Path) -> None:
+    root = new_store(tmp_path / "s", OFTEN)
+    fs = _Strange()
+    with open_store(root, TINY) as other:
+        store = open_store(root, OFTEN, fs=fs)
+
+        def elected() -> list[bool]:
+            other.services.tick()
+            return [store.services.elected, other.services.elected]
+
+        store._flush_service.tick()
+        assert elected() == [True, False]
+        store.put(prepared([Sample("m0", "T")]))
+        fs.is_strange = True
+        store.put(prepared([Sample("m1", "T")]))
+        thread = store._flush_service._thread
+        assert thread is not None
+        thread.join(20)
+        assert elected() == [False, True]
+        fs.is_strange = False
+        store.close()
+
+
+def test_what_ended_the_flush_thread_is_told(tmp_path: Path) -> None:
+    root = new_store(tmp_path / "s", TINY)
+    config = OFTEN.with_(flush_consume_queue_thorough_interval_ms=1)
+    (root / "checkpoint").unlink(missing_ok=True)
+    store = open_store(root, config)
+    (root / "checkpoint").mkdir()
+    store.put(prepared([Sample("m0", "T")]))
+    thread = store._flush_service._thread
+    assert thread is not None
+    thread.join(20)
+    with pytest.raises(StoreBrokenError, match=r"checkpoint is damaged.* it is no file"):
+        store.put(prepared([Sample("m1", "T")]))
+    (root / "checkpoint").rmdir()
+    store.close()
+
+
+class _NoDescriptors(FileSystem):
+    """Log files that are opened for a sync cannot be while ``are_used_up``."""
+
+    def __init__(self) -> None:
+        self.are_used_up = False
+        self.refused, self.synced = threading.Semaphore(0), threading.Event()
+
+    def open(self, path: Path, *, writable: bool, create: bool = False) -> int:
+        if self.are_used_up and path.parent.name == "commitlog" and not writable:
+            self.refused.release()
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), str(path))
+        return super().open(path, writable=writable, create=create)
+
+    def sync(self, fd: int) -> None:
+        super().sync(fd)
+        self.synced.set()
+
+
+def test_the_flush_thread_goes_on_when_a_descriptor_is_free_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    fs = _NoDescriptors()
+    with open_store(new_store(tmp_path / "s", OFTEN), OFTEN, fs=fs) as store:
+        fs.are_used_up = True
+        store.put(prepared([Sample("m0", "T")]))
+        for _ in range(3):
+            assert fs.refused.acquire(timeout=20)
+        fs.synced.clear()
+        fs.are_used_up = False
+        assert fs.synced.wait(20)
+        assert store.put(prepared([Sample("m1", "T")])).status is PutMessageStatus.PUT_OK
+    messages = [record.message for record in caplog.records if "tried again" in record.message]
+    assert len(messages) == 1
+    assert "Too many open files" in messages[0]

@@ -1,0 +1,46 @@
+"""A recovery that ends early: the next opening goes on from what it left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.copies import copy_store
+from tests.support.crash import fast_folder
+from tests.support.samples import TINY, Sample, new_store, open_store, prepared
+from tests.support.watched_fs import Instant, WatchedFileSystem
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with fast_folder() as found:
+        yield found
+
+
+def test_a_recovery_that_gives_up_a_log_file_can_end_at_each_instant(folder: Path) -> None:
+    """The newest log file lost its records in a power loss; units of them did reach the device."""
+    root = new_store(folder / "store")
+    with open_store(root) as store:
+        sent = 0
+        while store.log_end < TINY.mapped_file_size_commit_log + 600:
+            store.put(prepared([Sample(f"{sent}", "T", sent % 2)]))
+            sent += 1
+        cut = copy_store(root, folder / "cut")
+    newest = max((cut / "commitlog").iterdir())
+    newest.write_bytes(bytes(TINY.mapped_file_size_commit_log))
+    images: list[Path] = []
+
+    def copy(instant: Instant) -> None:
+        if instant.kind in {"unlink", "rename", "write", "sync"}:
+            images.append(copy_store(cut, folder / f"image-{instant.number}"))
+
+    with open_store(cut, fs=WatchedFileSystem(copy)) as store:
+        expected = {queue_id: store.view.max_offset_in_queue("T", queue_id) for queue_id in (0, 1)}
+    assert 0 < sum(expected.values()) < sent
+    assert not newest.exists()
+    for image in images:
+        with open_store(image) as store:
+            found = {queue: store.view.max_offset_in_queue("T", queue) for queue in (0, 1)}
+        assert found == expected, image.name
