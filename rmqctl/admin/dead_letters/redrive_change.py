@@ -16,7 +16,7 @@ from rmqctl.errors import CliError, NotFound, Refused
 from rmqctl.exit_codes import CHANGED
 from rmqctl.output.values import escape_controls
 from storage.clock import now_ms as clock_ms
-from storage.configs.journal import Journal
+from storage.configs.journal import REDRIVE, Journal
 from storage.configs.redrive_runs import RedriveRuns
 from storage.counted import counted
 from storage.files.bounded import read_last
@@ -127,7 +127,7 @@ class Redrive(Change):
             entry={
                 "group": task.group,
                 "topic": dlq_topic(task.group),
-                "what": "redrive",
+                "what": REDRIVE,
                 "old": None,
                 "new": {
                     "run": task.run,
