@@ -116,12 +116,21 @@ def _form(save: Path | None) -> Format:
     return endings[save.suffix.lower()]
 
 
-def _text(cli: Cli, form: Format, rows: "Sequence[ExportedOffset]", *, names_groups: bool) -> str:
+def _text(
+    cli: Cli,
+    form: Format,
+    rows: "Sequence[ExportedOffset]",
+    *,
+    names_groups: bool,
+    is_file: bool = False,
+) -> str:
     from io import StringIO
 
     from rmqctl.output.render import render_rows
 
     view = cli.view._replace(format=form, headers=False)
+    if is_file:
+        view = view._replace(terminal=False, color=False)
     if form is Format.CSV and not view.columns:
         view = view._replace(columns=ExportedOffset._fields[0 if names_groups else 1 :])
     out = StringIO(newline="")
@@ -140,7 +149,7 @@ def _save(
     """Replace the file in one step: a reader finds the old or the new one."""
     from rmqctl.output.saved_file import saved_file
 
-    text = _text(cli, form, rows, names_groups=names_groups)
+    text = _text(cli, form, rows, names_groups=names_groups, is_file=True)
     dry = cli.flag("dry_run")
     try:
         path.parent.stat()
