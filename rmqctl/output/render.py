@@ -300,12 +300,12 @@ def check_view(row_types: Iterable[type], view: View) -> None:
 
 
 def is_wanted(row_type: type, view: View, name: str) -> bool:
-    """Whether a field is used; otherwise an expensive field may stay None.
+    """Whether a field is printed, or read by ``--where`` or ``--sort``.
 
-    For fields that a command looks up; a ``--where`` with the name as a value counts as a use, too.
+    Otherwise a field that takes long to find may stay None.
     """
     fields = fields_of(row_type)
-    if any(field.name == name for field in chosen_fields(fields, view)):
-        return True
-    sorted_by = [fields[index].name for index, _ in sort_keys(fields, view.sort)]
-    return name in sorted_by or name in (view.where or "").replace("-", "_").lower()
+    condition = condition_of(fields, view)
+    used = {field.name for field in chosen_fields(fields, view)}
+    used.update(fields[index].name for index, _ in sort_keys(fields, view.sort))
+    return name in used or (condition is not None and name in condition.names)

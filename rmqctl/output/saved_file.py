@@ -1,5 +1,6 @@
 """Output files of users: replaced as a whole, or not at all."""
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ from storage.files.creating import replacing
 
 _PIECE = 1 << 20
 """Characters that are encoded at once."""
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Reading a store raises none of them."""
 
 
 class FileOut:
@@ -36,8 +39,19 @@ def saved_file(path: Path) -> Iterator[BinaryIO]:
 
     The target of a symbolic link is replaced; an existing file keeps its mode. Devices and pipes
     are written directly, so a reader sees the data as it comes. Raises OSError; ``path`` is
-    unchanged then.
+    unchanged then. The error of a full disk names ``path``.
     """
+    try:
+        with _written(path) as file:
+            yield file
+    except OSError as error:
+        if error.filename is None and error.errno in _FULL:
+            error.filename = str(path)
+        raise
+
+
+@contextmanager
+def _written(path: Path) -> Iterator[BinaryIO]:
     try:
         mode: int | None = path.stat().st_mode
     except FileNotFoundError:

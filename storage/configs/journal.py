@@ -46,6 +46,8 @@ UNDO_OF: Final = "undo_of"
 
 ACK: Final = "ack"
 """``what`` of an entry of a user's marks of dead letters: ``new`` were set, or ``old`` removed."""
+REDRIVE: Final = "redrive"
+"""``what`` of an entry of a run that redrives dead letters."""
 SETTLE: Final = "settle"
 """``what`` of an entry of marks that are set late, of what a killed redrive had sent."""
 

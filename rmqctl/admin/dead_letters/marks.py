@@ -4,7 +4,7 @@ A mark changes nothing in the queue: the log is append-only, and a consumer of t
 still reads every message.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from broker.retry.failures import reason_text
@@ -17,10 +17,12 @@ from rmqctl.errors import CliError, NotFound
 from rmqctl.exit_codes import CHANGED
 from storage.clock import now_ms
 from storage.configs.dlq_acks import DlqAcksFile, Marks
-from storage.configs.journal import ACK, CHANGE_ID, UNDO_OF, Journal
+from storage.configs.journal import ACK, CHANGE_ID, MOVES, REDRIVE, SETTLE, UNDO_OF, Journal
+from storage.configs.redrive_runs import RedriveRuns
 from storage.readonly import StoreView
 
 from .dead_letters import DeadLetters, Place, as_marks, place_of
+from .redrive_run import done_places
 from .rows import AckRow
 
 if TYPE_CHECKING:
@@ -151,50 +153,72 @@ def _change(
 def undo_acknowledge(
     view: StoreView, broker: "Broker", group: str, *, java_check: JavaCheck | None = None
 ) -> MarkChange:
-    """Undo the last marking of a group that was not undone yet. NotFound without one."""
+    """Undo the last marking of a group that was not undone yet. NotFound without one.
+
+    A mark that was removed since, or whose dead letter was redriven since, counts as undone.
+    """
     dead_letters = DeadLetters(view, broker, group)
-    for entry in _acks(Journal(view.root).entries(), group):
-        places = _still_marked(entry, dead_letters)
-        if places:
-            return MarkChange(
-                dead_letters,
-                {place: dead_letters.at(place) for place in places},
-                handled=False,
-                undo_of=entry[CHANGE_ID],
-                java_check=java_check,
-            )
+    later: set[Place] = set()
+    for entry in reversed(_about(Journal(view.root).entries(), dead_letters)):
+        if entry["what"] == ACK:
+            later |= set(_places(entry["old"], dead_letters))
+            places = [
+                place
+                for place in _places(entry["new"], dead_letters)
+                if place not in later and dead_letters.is_handled(place)
+            ]
+            if places:
+                return MarkChange(
+                    dead_letters,
+                    {place: dead_letters.at(place) for place in places},
+                    handled=False,
+                    undo_of=entry[CHANGE_ID],
+                    java_check=java_check,
+                )
+        else:
+            later |= _redriven(entry, dead_letters)
     raise NotFound(f"no 'dlq ack' of group {group} is left to undo")
 
 
-def _acks(entries: Iterable[Mapping[str, Any]], group: str) -> list[Mapping[str, Any]]:
-    """The marks of a group that were not undone, newest first."""
-    acks = {
-        entry[CHANGE_ID]: entry
-        for entry in entries
-        if entry.get("what") == ACK and entry.get("group") == group
-    }
-    undone = {entry[UNDO_OF] for entry in acks.values() if entry.get(UNDO_OF)}
-    return [
-        entry
-        for change_id, entry in reversed(acks.items())
-        if entry["new"] is not None and change_id not in undone
-    ]
+def _about(
+    entries: Iterable[Mapping[str, Any]], dead_letters: DeadLetters
+) -> list[Mapping[str, Any]]:
+    """The entries of a group's marks and redrives, oldest first, without those of a topic that was
+    deleted since: the offsets of its dead letters came again."""
+    found: list[Mapping[str, Any]] = []
+    for entry in entries:
+        if entry.get("what") in (ACK, REDRIVE, SETTLE):
+            if entry.get("group") == dead_letters.group:
+                found.append(entry)
+        elif entry.get("topic") == dead_letters.topic and _is_deletion(entry):
+            found.clear()
+    return found
 
 
-def _still_marked(entry: Mapping[str, Any], dead_letters: DeadLetters) -> list[Place]:
-    """The marks of an entry that exist, of dead letters that exist: none if its writer was killed
-    before the write."""
-    found = []
-    for name, ranges in entry["new"]["handled"].items():
+def _is_deletion(entry: Mapping[str, Any]) -> bool:
+    """Whether the entry of a topic's settings is that of its deletion."""
+    is_of_settings = entry.get("group") is None and not entry.get(MOVES)
+    return is_of_settings and "new" in entry and entry["new"] is None
+
+
+def _redriven(entry: Mapping[str, Any], dead_letters: DeadLetters) -> set[Place]:
+    """What the run of an entry sent, as far as the entry or the run's receipts say."""
+    if entry["what"] == SETTLE:
+        return set(_places(entry["new"], dead_letters))
+    new = entry.get("new")
+    run = new.get("run") if isinstance(new, Mapping) else None
+    read = RedriveRuns(dead_letters.view.root).read(str(run))
+    return set() if read is None else done_places(read[1])
+
+
+def _places(marks: Mapping[str, Any] | None, dead_letters: DeadLetters) -> Iterator[Place]:
+    """The places of an entry's marks that the queues have."""
+    for name, ranges in ({} if marks is None else marks["handled"]).items():
         queue_id = int(name)
         least, end = dead_letters.view.queue_bounds(dead_letters.topic, queue_id)
-        found += [
-            (queue_id, offset)
-            for low, high in ranges
-            for offset in range(max(low, least), min(high, end))
-            if dead_letters.is_handled((queue_id, offset))
-        ]
-    return found
+        for low, high in ranges:
+            for offset in range(max(low, least), min(high, end)):
+                yield queue_id, offset
 
 
 def _row(place: Place, message: "MessageExt | None", *, handled: bool) -> AckRow:

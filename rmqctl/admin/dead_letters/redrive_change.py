@@ -12,11 +12,11 @@ from rmqctl.admin.left_out import tell_unreadable
 from rmqctl.admin.message_filter import MessageSelection
 from rmqctl.admin.scan_progress import OnProgress, no_progress
 from rmqctl.admin.writing import OpenWriter, StoreWriter, time_of, writer_of
-from rmqctl.errors import CliError, NotFound, Refused
+from rmqctl.errors import CliError, NotFound, PartlyDone, Refused
 from rmqctl.exit_codes import CHANGED
 from rmqctl.output.values import escape_controls
 from storage.clock import now_ms as clock_ms
-from storage.configs.journal import Journal
+from storage.configs.journal import REDRIVE, Journal
 from storage.configs.redrive_runs import RedriveRuns
 from storage.counted import counted
 from storage.files.bounded import read_last
@@ -127,7 +127,7 @@ class Redrive(Change):
             entry={
                 "group": task.group,
                 "topic": dlq_topic(task.group),
-                "what": "redrive",
+                "what": REDRIVE,
                 "old": None,
                 "new": {
                     "run": task.run,
@@ -168,6 +168,7 @@ class Redrive(Change):
 
         Raises StoreInUseError, Refused beside another redrive, CliError (6) if one was handled by
         another command meanwhile, and OSError for the file of receipts; nothing was sent then.
+        PartlyDone if that file takes no more receipts and some were sent.
         """
         return Outcome(self._receipts(note))
 
@@ -185,8 +186,17 @@ class Redrive(Change):
             stored = self._begin(writer, runs, note)
             self._writing.started()
 
+            sent = 0
+
             def on_receipt(receipt: RedriveReceipt) -> None:
-                append(receipt)
+                nonlocal sent
+                sent += receipt.applied
+                try:
+                    append(receipt)
+                except OSError as error:
+                    if sent:
+                        raise self._not_appended(error, sent) from error
+                    raise
                 self._writing.on_receipt(receipt)
 
             with runs.receipts(self.task.run) as written:
@@ -202,6 +212,13 @@ class Redrive(Change):
                     on_receipt=on_receipt,
                 )
                 yield from self._run.receipts()
+
+    def _not_appended(self, error: OSError, sent: int) -> PartlyDone:
+        run = self.task.run
+        return PartlyDone(
+            f"{error.filename}: {error.strerror}; {sent} of {len(self._planned)} were sent before "
+            f"that; continue with --resume {run} and a file of --receipts that can be written"
+        )
 
     def _begin(
         self, writer: StoreWriter, runs: RedriveRuns, note: Mapping[str, Any]
@@ -368,17 +385,32 @@ def _late(dead_letters: DeadLetters, place: Place) -> Planned:
 
 @contextmanager
 def _appended(path: Path | None) -> Iterator[Callable[[RedriveReceipt], None]]:
-    """Write each receipt to the user's file, one JSON object per line; None: no file."""
+    """Write each receipt to the user's file, one JSON object per line; None: no file.
+
+    OSErrors name the file.
+    """
     if path is None:
         yield lambda _: None
         return
-    with path.open("a", encoding="utf-8", buffering=1) as file:
+    with path.open("ab", buffering=0) as file:
+
+        def write(data: bytes) -> None:
+            left = memoryview(data)
+            try:
+                while left:
+                    left = left[file.write(left) :]
+            except OSError as error:
+                raise OSError(error.errno, error.strerror, str(path)) from error
+
         try:
             last = read_last(path, 1)
         except OSError:  # a pipe, or a file that this user may only write
             last = b""
         if last not in (b"", b"\n"):  # a full disk, or a power loss, cut the last line
-            file.write("\n")
-        yield lambda receipt: print(
-            json.dumps(receipt._asdict(), ensure_ascii=False, separators=(",", ":")), file=file
-        )
+            write(b"\n")
+
+        def append(receipt: RedriveReceipt) -> None:
+            line = json.dumps(receipt._asdict(), ensure_ascii=False, separators=(",", ":"))
+            write(line.encode("utf-8", "replace") + b"\n")
+
+        yield append

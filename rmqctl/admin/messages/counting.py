@@ -1,7 +1,7 @@
 """Counting messages by common properties, over the whole log or a part of it.
 
 Each process counts its pieces; the tables are merged. A table has at most some hundred thousand
-values; further values (of keys) are counted together.
+values; further values (of keys, of minutes) are counted together.
 """
 
 import marshal
@@ -120,11 +120,15 @@ class Counter:
             yield StatsRow(value, cell[0], self._share(cell), *cell[1:])
 
     def time_rows(self, name: str) -> Iterator[TimeStatsRow]:
-        """The table of time spans, in order, without empty spans."""
+        """The table of time spans, in order, without empty spans; OTHERS are of no single span."""
         self._ungroup()
-        for start, cell in sorted(self.tables[name].items()):
+        cells = dict(self.tables[name])
+        others = cells.pop(OTHERS, None)
+        for start, cell in sorted(cells.items()):
             rate = round(cell[0] * 1000 / SPANS[name], 3)
             yield TimeStatsRow(start, cell[0], self._share(cell), cell[1], cell[2], rate)
+        if others is not None:
+            yield TimeStatsRow(None, others[0], self._share(others), others[1], others[2], None)
 
     def time_value_rows(self, name: str) -> Iterator[TimeValueStatsRow]:
         """The table of a pair: spans in order, in each the most frequent value first."""

@@ -43,12 +43,14 @@ class StatsRow(NamedTuple):
 class TimeStatsRow(NamedTuple):
     """Messages of a minute, an hour or a day."""
 
-    start_timestamp: Annotated[int, "start of the span, in the zone of --tz"]
+    start_timestamp: Annotated[
+        int | None, "start of the span, in the zone of --tz; null for the rest of too many spans"
+    ]
     messages: Annotated[int, "messages stored in the span"]
     share: Annotated[float, "share of all counted messages, 0 to 1"]
     bytes: Annotated[int, "bytes of their records in the log"]
     body_bytes: Annotated[int, "bytes of their bodies as stored"]
-    per_second: Annotated[float, "messages per second, over the whole span"]
+    per_second: Annotated[float | None, "messages per second, over the whole span"]
 
 
 class TimeValueStatsRow(NamedTuple):

@@ -209,3 +209,16 @@ def check_queues(choice: TopicChoice, queues: list[int]) -> None:
                 else f"it has one, {queues[0]}"
             )
             raise NotFound(f"topic {choice.topic} has no queue {queue_id}: {has}")
+
+
+def check_queue_ids(there: Mapping[str, Collection[int]], queues: Iterable[int]) -> None:
+    """NotFound for an id that none of the topics, with their queues, has."""
+    known = set().union(*there.values())
+    missing = set(queues) - known
+    if missing:
+        topics = ", ".join(sorted(there))
+        raise NotFound(f"--queue: {topics} has no queue {_listed(missing)}, but {_listed(known)}")
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, sorted(numbers)))

@@ -11,7 +11,15 @@ from rmqctl.errors import CliError, NotFound, Refused
 from .change import MoveRows, OffsetMove
 from .move import ForbiddenWays
 from .plan import Describer, Step, steps_of
-from .queues import QueueId, TopicChoice, TopicQueues, check_queues, chosen_queues, committed
+from .queues import (
+    QueueId,
+    TopicChoice,
+    TopicQueues,
+    check_queue_ids,
+    check_queues,
+    chosen_queues,
+    committed,
+)
 from .reset_targets import Destination, to_offsets
 from .rows import DoneMove, PlannedMove
 from .snapshot import OffsetSnapshot
@@ -155,16 +163,11 @@ def _missing(groups: Sequence[str] | None, choices: Sequence[TopicChoice] | None
 
 def _in_queues(chosen: Sequence[QueueId], queues: Collection[int]) -> list[QueueId]:
     """The chosen ones with some queue ids. NotFound for an id that no topic has."""
-    there = {queue.queue_id for queue in chosen}
-    missing = [queue_id for queue_id in queues if queue_id not in there]
-    if missing:
-        topics = ", ".join(sorted({queue.topic for queue in chosen}))
-        raise NotFound(f"--queue: {topics} has no queue {_listed(missing)}, but {_listed(there)}")
+    there: dict[str, list[int]] = {}
+    for queue in chosen:
+        there.setdefault(queue.topic, []).append(queue.queue_id)
+    check_queue_ids(there, queues)
     return [queue for queue in chosen if queue.queue_id in queues]
-
-
-def _listed(numbers: Iterable[int]) -> str:
-    return ", ".join(map(str, sorted(numbers)))
 
 
 def _check_queues(snapshot: OffsetSnapshot, offsets: Mapping[QueueId, int | None]) -> None:

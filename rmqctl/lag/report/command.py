@@ -4,7 +4,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
-from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,6 +28,8 @@ from .rows import (
 if TYPE_CHECKING:
     from analytics.report.partial import PartialReport
     from analytics.report.report import Report
+    from rmqctl.output.stdout import Out
+    from rmqctl.output.view import View
 
     from .previous import Previous
 
@@ -77,6 +78,19 @@ _ROWS: Mapping[By, type[Any]] = {
     By.MINUTE: ReportMinuteRow,
     By.HOUR: ReportHourRow,
 }
+_ENDINGS: Mapping[str, ReportFormat] = {
+    ".json": ReportFormat.JSON,
+    ".jsonl": ReportFormat.JSONL,
+    ".ndjson": ReportFormat.JSONL,
+    ".yaml": ReportFormat.YAML,
+    ".yml": ReportFormat.YAML,
+    ".csv": ReportFormat.CSV,
+    ".tsv": ReportFormat.TSV,
+    ".md": ReportFormat.MD,
+    ".html": ReportFormat.HTML,
+    ".parquet": ReportFormat.PARQUET,
+}
+"""The formats of files by their endings; others are as the settings say."""
 _OF_ROWS = ("columns", "where", "sort", "limit", "no_headers")
 
 
@@ -127,7 +141,9 @@ def report(
     ] = None,
     save: Annotated[
         str | None,
-        typer.Option("--save", metavar="FILE", help="Write to FILE; for Parquet a folder"),
+        typer.Option(
+            "--save", metavar="FILE", help="Write there, in the form of -o or of the ending"
+        ),
     ] = None,
     output: Annotated[
         ReportFormat | None,
@@ -162,7 +178,7 @@ def report(
     """
     cli = context_of(ctx)
     began = time.monotonic()
-    form = _format(cli, output)  # an invalid one fails before counting starts
+    form = _format(cli, output, save)  # an invalid one fails before counting starts
     if form is ReportFormat.HELP:
         cli.explain_fields(ctx)
     _check_options(cli, form, by, save, compare, recorded)
@@ -173,6 +189,7 @@ def report(
     from analytics.history.gathering import find_kept
     from analytics.lag.selection import Choice
     from rmqctl.cli.gc_tuning import no_search_for_cycles
+    from rmqctl.output.render import render_one, render_rows
     from storage.parse.durations import parse_duration
     from storage.parse.times import check_order
 
@@ -212,21 +229,23 @@ def report(
         elif form is ReportFormat.PARQUET:
             _keep(cli, made.shares, moment, Path(save or ""), shown, begin)
         else:
-            with _output(cli, save):
+            with _output(cli, save) as out:
                 if form is ReportFormat.HTML:
                     page = _whole(found, name, elapsed_ms, shown, begin)
                     history = from_partials or _history_of(previous)
-                    cli.out.write(
+                    out.write(
                         reporting.page_of(
                             cli, page, previous, history, choice, begin=begin, top=top
                         )
                     )
                 elif whole:
-                    cli.one(_whole(found, name, elapsed_ms, shown, begin))
+                    page = _whole(found, name, elapsed_ms, shown, begin)
+                    render_one(LagReport, page, _view(cli, save), out)
                 else:
                     row_type = _ROWS[about]
                     rows = _rows(found, about, shown, begin)
-                    cli.rows(row_type, (row_type(**row) for row in rows))
+                    made_rows = (row_type(**row) for row in rows)
+                    render_rows(row_type, made_rows, _view(cli, save), out)
     if made.unreadable:
         raise PartlyDone(f"{len(made.unreadable)} of {number} stores could not be read")
     if made.is_damaged:
@@ -260,11 +279,17 @@ def _keep(
         )
 
 
-def _format(cli: Cli, given: ReportFormat | None) -> ReportFormat:
-    """The format of the option, after the command or before it, or of the settings."""
-    text = str(cli.given.get("output", "")) if given is None else given.value
-    if text in {ReportFormat.HTML, ReportFormat.PARQUET}:
-        return ReportFormat(text)
+def _format(cli: Cli, given: ReportFormat | None, save: str | None) -> ReportFormat:
+    """The format of the option, after the command or before it, else of the file's ending, else of
+    the settings."""
+    if given is None and "output" in cli.given:
+        text = str(cli.given["output"])
+        if text in {ReportFormat.HTML, ReportFormat.PARQUET}:
+            return ReportFormat(text)
+    else:
+        given = given or _ENDINGS.get(Path(save or "").suffix.lower())
+    if given in {ReportFormat.HTML, ReportFormat.PARQUET}:
+        return given
     if given is not None:
         cli.remember("output", given.value)
     return ReportFormat(cli.view.format.value)
@@ -303,26 +328,28 @@ def _check_date(moment: int) -> None:
         raise UsageProblem(f"--as-of: {moment} ms is not a calendar date")
 
 
-@contextmanager
-def _output(cli: Cli, save: str | None) -> Iterator[None]:
-    """Redirect the output of this block to a file, which appears once it is whole."""
+def _view(cli: Cli, save: str | None) -> "View":
+    """How the report is printed; in a file it does not depend on the terminal."""
     if save is None:
-        yield
+        return cli.view
+    from rmqctl.output.view import Format
+
+    view = cli.view._replace(terminal=False, color=False)
+    return view if cli.setting("output") is not None else view._replace(format=Format.PLAIN)
+
+
+@contextmanager
+def _output(cli: Cli, save: str | None) -> "Iterator[Out]":
+    """Where the report is printed; a file appears once it is whole."""
+    if save is None:
+        yield cli.out
         return
     from rmqctl.message.exchange.formats import saved_to
-    from rmqctl.output.stdout import Stdout
+    from rmqctl.output.saved_file import FileOut
 
-    usual = cli.out
     dry = cli.flag("dry_run")
     with saved_to(Path(save), dry_run=dry) as file:
-        text = TextIOWrapper(file, "utf-8")
-        cli.out = Stdout(text)
-        try:
-            yield
-            cli.out.flush()
-        finally:
-            cli.out = usual
-            text.detach()  # otherwise it would close the file
+        yield FileOut(file)
     cli.say(f"dry run: would write to {save}" if dry else f"wrote {save}")
 
 

@@ -19,6 +19,8 @@ from storage.counted import counted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rmqctl.output.view import View
+
 _Topics = Annotated[
     list[str] | None,
     typer.Option("--topic", "-t", metavar="TOPIC", help="Only this topic; repeatable"),
@@ -104,7 +106,7 @@ def export(
     elif cli.setting("output") is not None:
         cli.rows(ExportedOffset, rows)
     else:
-        cli.out.write(_text(cli, Format.CSV, rows, names_groups=names_groups))
+        cli.out.write(_text(cli.view, Format.CSV, rows, names_groups=names_groups)[0])
 
 
 def _form(save: Path | None) -> Format:
@@ -116,17 +118,25 @@ def _form(save: Path | None) -> Format:
     return endings[save.suffix.lower()]
 
 
-def _text(cli: Cli, form: Format, rows: "Sequence[ExportedOffset]", *, names_groups: bool) -> str:
+def _text(
+    view: "View", form: Format, rows: "Sequence[ExportedOffset]", *, names_groups: bool
+) -> tuple[str, int]:
+    """The text of an export, and how many rows it has."""
     from io import StringIO
 
     from rmqctl.output.render import render_rows
 
-    view = cli.view._replace(format=form, headers=False)
+    view = view._replace(format=form, headers=False)
     if form is Format.CSV and not view.columns:
-        view = view._replace(columns=ExportedOffset._fields[0 if names_groups else 1 :])
+        view = view._replace(columns=_columns(names_groups=names_groups))
     out = StringIO(newline="")
-    render_rows(ExportedOffset, rows, view, out)
-    return out.getvalue()
+    count = render_rows(ExportedOffset, rows, view, out)
+    return out.getvalue(), count
+
+
+def _columns(*, names_groups: bool) -> tuple[str, ...]:
+    """The columns of Kafka's file."""
+    return ExportedOffset._fields[0 if names_groups else 1 :]
 
 
 def _save(
@@ -140,7 +150,8 @@ def _save(
     """Replace the file in one step: a reader finds the old or the new one."""
     from rmqctl.output.saved_file import saved_file
 
-    text = _text(cli, form, rows, names_groups=names_groups)
+    view = cli.view._replace(terminal=False, color=False)
+    text, count = _text(view, form, rows, names_groups=names_groups)
     dry = cli.flag("dry_run")
     try:
         path.parent.stat()
@@ -149,6 +160,24 @@ def _save(
                 file.write(text.encode())
     except OSError as error:
         raise CliError(f"{path} can not be written: {error.strerror}", NOT_WRITABLE) from error
-    cli.say(
-        f"{'dry run: would write' if dry else 'wrote'} {counted(len(rows), 'offset')} to {path}"
-    )
+    done = "dry run: would write" if dry else "wrote"
+    total = counted(len(rows), "offset")
+    if count < len(rows):
+        options = " and ".join(f"--{name}" for name in ("where", "limit") if name in cli.given)
+        cli.warn(f"{done} {count} of {total} to {path}: {options} left out the others")
+    else:
+        cli.say(f"{done} {total} to {path}")
+    needed = _columns(names_groups=names_groups)
+    if view.columns and not _is_importable(view, form, needed):
+        cli.warn(f"'offset import' needs {', '.join(needed)} in {path}: omit --columns for that")
+
+
+def _is_importable(view: "View", form: Format, needed: tuple[str, ...]) -> bool:
+    """Whether the columns of the view have what is needed, in CSV in their order."""
+    from rmqctl.output.fields import fields_of
+    from rmqctl.output.shaping import chosen_fields
+
+    names = tuple(field.name for field in chosen_fields(fields_of(ExportedOffset), view))
+    if form is Format.CSV:
+        return names in (needed, ExportedOffset._fields)
+    return set(names) >= set(needed)

@@ -78,8 +78,8 @@ def repair(
             checked=checked,
         )
         phase.clear()
-        if export is not None:
-            write_plan(Path(export), change.plan)
         if expect is not None:
             compare_with(Path(expect), change.plan)
+        if export is not None:
+            write_plan(Path(export), change.plan)
         run_change(cli, change, shows_refused=True)

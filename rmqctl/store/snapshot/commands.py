@@ -42,6 +42,7 @@ def snapshot(
     Verify it:                 rmqctl store snapshot --verify /backup/monday
     """
     from rmqctl.admin import store
+    from rmqctl.cli.opening import view_of
     from rmqctl.store.phases import Phases
 
     cli = context_of(ctx)
@@ -54,6 +55,9 @@ def snapshot(
         return
     target = expanded(str(save)).absolute()
     if cli.flag("dry_run"):
+        store.check_target(cli.store.path, target)
+        with view_of(cli):  # raises as the snapshot does
+            pass
         cli.say(f"would take a snapshot of {cli.store.path} to {target}")
         return
     with Phases(cli) as phase:

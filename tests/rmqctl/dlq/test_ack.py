@@ -118,3 +118,46 @@ def test_undo_of_a_mark_beyond_the_queue_ends(dead):
     path.write_bytes(path.read_bytes() + seal(entry) + b"\n")
     assert run("dlq", "ack", "g", "--undo", "-y").code == 0
     assert handled() == [0, 1, 2]
+
+
+def redrive(*options):
+    return run("dlq", "redrive", "g", *options, "--target", "elsewhere", "-y")
+
+
+def test_undo_leaves_the_mark_of_what_was_redriven_after_its_own_mark_was_removed(dead):
+    run("topic", "create", "elsewhere")
+    ack("2", "3")
+    ack("2", "--undo")
+    assert redrive("2").code == 0
+    done = run("dlq", "ack", "g", "--undo", "-y", "-o", "json")
+    assert [row["queue_offset"] for row in done.json()] == [3]
+    assert handled() == [2]
+    none = ack("--undo")
+    assert (none.code, handled()) == (3, [2])
+    assert "no 'dlq ack' of group g is left to undo" in none.err
+
+
+def test_undo_leaves_the_marks_of_a_topic_that_was_deleted_and_made_again(dead, store):
+    run("topic", "create", "elsewhere")
+    ack("0")
+    run("topic", "delete", "%DLQ%g", "--confirm", "%DLQ%g", "-y")
+    bury(store, "g", [Message("t", b"new")])
+    redrive("0")
+    assert handled() == [0]
+    assert ack("--undo").code == 3
+    assert handled() == [0]
+
+
+def test_undo_leaves_the_mark_of_what_was_redriven_since(dead):
+    run("topic", "create", "elsewhere")
+    ack("0", "1")
+    assert redrive("1").code == 0
+    assert ack("--undo").code == 0
+    assert handled() == [1]
+
+
+def test_a_topic_whose_settings_changed_keeps_its_marks_to_undo(dead):
+    ack("0")
+    assert run("topic", "alter", "%DLQ%g", "--perm", "4", "-y").code == 0
+    assert ack("--undo").code == 0
+    assert handled() == []

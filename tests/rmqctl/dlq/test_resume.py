@@ -1,10 +1,14 @@
 """A redrive that breaks off: nothing is sent twice, nothing and no receipt is lost."""
 
+import fcntl
 import json
+import os
 import random
 import signal
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -340,3 +344,38 @@ def test_receipts_go_to_a_file_that_can_be_written(dead, tmp_path):
     nowhere = run("dlq", "redrive", "g", "2", "--receipts", tmp_path / "no" / "x", *DO)
     assert nowhere.code != 0
     assert len(copies()) == 2, "and nothing is sent if it can not"
+
+
+@pytest.mark.slow
+def test_a_file_of_receipts_that_takes_no_more_is_named_and_the_run_goes_on_later(dead, tmp_path):
+    pipe, file = tmp_path / "pipe", tmp_path / "receipts.jsonl"
+    os.mkfifo(pipe)
+
+    def read_one() -> None:
+        with pipe.open("rb") as end:
+            # Less than the receipts take: the redrive waits until this ends.
+            fcntl.fcntl(end, fcntl.F_SETPIPE_SZ, 4096)
+            end.readline()
+
+    with ThreadPoolExecutor(1) as reader:
+        reading = reader.submit(read_one)
+        done = run("dlq", "redrive", "g", "--all", "--receipts", pipe, *DO)
+        reading.result()
+    sent = sum(copies().values())
+    assert 0 < sent < COUNT
+    assert unhandled() == COUNT - sent
+    (name,) = RedriveRuns(dead).names()
+    assert done.code == 8
+    assert f"{pipe}: Broken pipe; {sent} of {COUNT} were sent" in done.err
+    assert f"--resume {name}" in done.err
+    assert run("dlq", "redrive", "g", "--resume", name, "--receipts", file, *DO).code == 0
+    assert set(copies().values()) == {1}
+    assert len(file.read_text("utf-8").splitlines()) == COUNT - sent + 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_file_of_receipts_stops_the_run_after_the_message_without_a_receipt(dead):
+    done = run("dlq", "redrive", "g", "0", "1", "--receipts", "/dev/full", *DO)
+    assert (done.code, done.out) == (8, "")
+    assert "/dev/full: No space left on device; 1 of 2 were sent before that" in done.err
+    assert (sum(copies().values()), unhandled()) == (1, COUNT - 1)

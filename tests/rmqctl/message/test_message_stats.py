@@ -145,6 +145,22 @@ def test_many_different_keys_are_counted_together_in_the_end(monkeypatch):
     }
 
 
+@pytest.mark.parametrize("merged", [False, True])
+def test_many_different_times_are_counted_together_in_the_end(monkeypatch, merged):
+    monkeypatch.setattr("rmqctl.admin.messages.counting._MOST_VALUES", 3)
+    counter = Counter(["minute"], UTC)
+    for number in (4, 3, 2, 1, 0):
+        message = MessageExt("t", b"")
+        message.store_timestamp = number * 60_000
+        counter.add(message)
+    if merged:
+        (whole := counter.fresh()).merge(counter.packed())
+        counter = whole
+    rows = [(row.start_timestamp, row.messages) for row in counter.time_rows("minute")]
+    assert rows == [(120_000, 1), (180_000, 1), (240_000, 1), (None, 2)]
+    assert [row.per_second for row in counter.time_rows("minute")] == [0.017] * 3 + [None]
+
+
 @pytest.mark.parametrize("most", [1, 2, 10_000])
 def test_it_does_not_matter_how_many_combinations_are_kept_apart(monkeypatch, most):
     monkeypatch.setattr("rmqctl.admin.messages.counting._MOST_GROUPS", most)

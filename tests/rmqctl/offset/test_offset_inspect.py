@@ -259,6 +259,9 @@ def test_who_moved_an_offset_last_and_when_stands_beside_it(half_read):
     assert (row["committed_offset"], row["source"]) == (4, "file")
     (row,) = inspected("g", "-t", "t", "-Q", 0, "--source", "journal")
     assert (row["committed_offset"], row["lag"], row["source"]) == (2, 8, "journal")
+    for where in ("changed < 2023-12-01", "'changed' != null", "Changed-By = ann@ship"):
+        shown = run("offset", "inspect", "g", "-Q", 0, "--where", where, "-o", "plain")
+        assert len(shown.lines) == 2, where
 
 
 @pytest.mark.slow

@@ -3,10 +3,11 @@
 import os
 import stat
 import threading
+from pathlib import Path
 
 import pytest
 
-from rmqctl.output.saved_file import saved_file
+from rmqctl.output.saved_file import FileOut, saved_file
 from tests.support.cli import run
 
 
@@ -98,3 +99,9 @@ def test_a_new_file_is_as_open_as_the_caller_makes_files(tmp_path):
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o640
+
+
+@pytest.mark.parametrize("size", [1, 1 << 20])
+def test_the_error_of_a_full_disk_names_the_file(size: int) -> None:
+    with pytest.raises(OSError, match="/dev/full"), saved_file(Path("/dev/full")) as file:
+        FileOut(file).write("x" * size)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from tests.support.cli import ROOT, run
 from tests.support.copies import copy_store
 from tests.support.examples import one_in
 from tests.support.privileges import without_privileges
+from tests.support.terminal import on_a_terminal
 
 LOCAL = ("lag", "report", "--engine", "local")
 AS_OF = ("--as-of", "2030-01-01", "--tz", "UTC")
@@ -313,3 +315,32 @@ def test_a_topic_that_no_group_reads_does_not_make_the_store_unknown(store: Path
     done = run(*LOCAL, "-S", store, "-t", "unread")
     assert done.code == 0
     assert done.err.startswith("no group has any progress in topic unread of 1 store; counted by")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [(), ("-o", "table"), ("-o", "csv")])
+def test_a_saved_report_does_not_depend_on_the_terminal(
+    store: Path, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    call = ("-S", store, *LOCAL, *AS_OF, *words, "--save")
+    assert run(*call, tmp_path / "without.txt").code == 0
+    shown = on_a_terminal(("-m", "rmqctl", *call, tmp_path / "with.txt"), columns=60)
+    assert "wrote" in shown
+    saved = (tmp_path / "with.txt").read_text()
+    assert "\x1b" not in saved
+    assert saved == (tmp_path / "without.txt").read_text()
+
+
+@pytest.mark.slow
+def test_the_ending_of_a_saved_report_chooses_its_form(store: Path, tmp_path: Path) -> None:
+    call = (*LOCAL, "-S", store, *AS_OF)
+    for ending, form in (("json", "json"), ("yml", "yaml"), ("csv", "csv"), ("html", "html")):
+        file = tmp_path / f"report.{ending}"
+        assert run(*call, "--save", file).code == 0
+        wanted = tmp_path / "wanted"
+        assert run(*call, "--save", wanted, "-o", form).code == 0
+        times = [re.sub(r"elapsed_ms\D+\d+", "", one.read_text()) for one in (file, wanted)]
+        assert times[0] == times[1], ending
+    assert run(*call, "--compare", tmp_path / "report.json").code == 0
+    assert run(*call, "--save", tmp_path / "rows.json", "-o", "csv").code == 0
+    assert (tmp_path / "rows.json").read_text().startswith("group,topic,")

@@ -68,6 +68,8 @@ def test_the_page_holds_what_json_prints(stores: Path, tmp_path: Path) -> None:
     assert found == whole
     printed = run("-o", "html", *LOCAL, *where(stores), *AS_OF)
     assert held(printed.out)["totals"] == whole["totals"]
+    run("-o", "html", *LOCAL, *where(stores), *AS_OF, "--save", file)
+    assert held(file.read_text("utf-8"))["totals"] == whole["totals"]
 
 
 @pytest.mark.slow

@@ -272,3 +272,43 @@ def test_a_table_of_an_older_rmqctl_with_other_values_is_damage(store, tmp_path)
     done = run("offset", "diff", path, "g")
     assert done.code == 4, done.err
     assert f"{path} is damaged: queues.T@g.0" in done.err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "written", "options"),
+    [
+        (("--limit", 2), 2, "--limit"),
+        (("--where", "topic = t"), 2, "--where"),
+        (("--where", "topic = t", "--limit", 1), 1, "--where and --limit"),
+        (("--limit", 9), 5, None),
+        (("--sort", "offset"), 5, None),
+    ],
+)
+def test_an_export_says_how_many_of_the_offsets_it_saved(
+    two_groups, tmp_path, words, written, options
+):
+    assert len(run("offset", "export").lines) == 5
+    saved = tmp_path / "some.csv"
+    result = run("offset", "export", "--save", saved, *words)
+    assert (result.code, len(saved.read_text().splitlines())) == (0, written)
+    if options is None:
+        assert result.err == f"wrote 5 offsets to {saved}\n"
+    else:
+        assert f"wrote {written} of 5 offsets to {saved}: {options} left out" in result.err
+    dry = run("offset", "export", "--save", tmp_path / "x.json", *words, "-n")
+    assert f"would write {written} " in dry.err
+
+
+@pytest.mark.slow
+def test_an_export_with_columns_of_its_own_is_said_to_be_none_that_is_imported(
+    two_groups, tmp_path
+):
+    for name, columns, is_said in (
+        ("a.csv", "group,topic,offset,queue_id", True),
+        ("a.json", "topic,offset", True),
+        ("a.csv", "group,topic,queue_id,offset", False),
+        ("a.json", "offset,topic,queue_id,group", False),
+    ):
+        result = run("offset", "export", "--save", tmp_path / name, "--columns", columns)
+        assert ("'offset import'" in result.err) == is_said, (name, columns)

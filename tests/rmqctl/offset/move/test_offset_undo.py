@@ -128,6 +128,37 @@ def test_deleted_progress_comes_back(orders, offsets):
 
 @pytest.mark.slow
 @pytest.mark.feature(81)
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("-g", "raeders", "-t", "orders"), "group raeders does not exist in"),
+        (("-t", "orders", "-t", "ordres"), "topic ordres does not exist in"),
+        (("-t", "orders", "-Q", "0,99"), "--queue: orders has no queue 99, but 0, 1"),
+        (("-t", "orders:0,99"), "topic orders has no queue 99: it has 0 to 1"),
+        (("--all-topics", "-Q", "0,99"), "--queue: orders has no queue 99, but 0, 1"),
+    ],
+)
+def test_what_does_not_exist_is_said_before_any_progress_is_deleted(orders, offsets, words, reason):
+    before = offsets()
+    for consent in ("--yes", "-n"):
+        done = run("offset", "delete", "-g", "g", *words, consent)
+        assert (done.code, done.out) == (3, "")
+        assert reason in done.err
+    assert offsets() == before
+
+
+@pytest.mark.slow
+@pytest.mark.feature(81)
+def test_a_group_without_progress_is_no_obstacle_to_the_others(orders, offsets):
+    assert run("group", "create", "idle").code == 0
+    run("produce", "other", stdin=b"x\n")
+    words = ("-g", "g", "-g", "idle", "-t", "orders", "-t", "other", "-Q", "0,1", "--yes")
+    assert run("offset", "delete", *words).code == 0
+    assert offsets() == {}
+
+
+@pytest.mark.slow
+@pytest.mark.feature(81)
 def test_delete_narrows_to_topics_and_queues(orders, offsets):
     with EmbeddedBroker.open(orders) as broker:
         broker.update_consumer_offsets(

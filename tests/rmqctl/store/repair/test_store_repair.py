@@ -138,6 +138,19 @@ def test_a_plan_that_does_not_hold_any_more_is_not_carried_out(root, made, tmp_p
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("export", ["plan.json", "new.json"])
+def test_a_plan_that_does_not_hold_any_more_is_not_saved_anew(root, made, tmp_path, export):
+    plan = tmp_path / "plan.json"
+    assert run("store", "repair", "-S", root, "--export", plan, "-n").code == 0
+    flip(root, made.messages[4].commitlog_offset + 88)
+    before, approved = files(root), plan.read_bytes()
+    words = ("--export", tmp_path / export, "--expect", plan, "--yes")
+    assert run("store", "repair", "-S", root, *words).code == 6
+    assert (files(root), plan.read_bytes()) == (before, approved)
+    assert (tmp_path / export).exists() == (export == "plan.json")
+
+
+@pytest.mark.slow
 def test_only_chooses_parts(root, made):
     folder = root / "consumequeue" / "T" / "1"
     for path in folder.iterdir():

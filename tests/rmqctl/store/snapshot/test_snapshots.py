@@ -219,6 +219,29 @@ def test_without_consent_it_only_shows(store, place):
 
 
 @pytest.mark.slow
+def test_a_dry_run_refuses_what_the_snapshot_refuses_and_writes_nothing(store, place):
+    (place / "taken").mkdir()
+    (place / "taken" / "file").touch()
+    (place / "no-store").mkdir()
+    before = set(place.rglob("*"))
+    for root, target, code in (
+        (store, place / "taken", 7),
+        (store, store / "inside", 7),
+        (store, place / "no" / "x", 5),
+        (place / "no", place / "x", 3),
+        (place / "no-store", place / "x", 3),
+        (store, place / "x", 0),
+    ):
+        words = ("store", "snapshot", "-S", root, "--save", target)
+        dry = run(*words, "-n")
+        assert (dry.code, dry.out) == (code, ""), target
+        assert set(place.rglob("*")) == before
+        if code:
+            done = run(*words)
+            assert (done.code, done.err) == (dry.code, dry.err)
+
+
+@pytest.mark.slow
 def test_a_snapshot_replaces_nothing(store, place):
     (place / "empty").mkdir()
     snapshot(store, place / "empty")
