@@ -68,7 +68,8 @@ def search(
     all properties, or the fields of --in. A message must match all filters. Compressed bodies are
     unpacked. The number of hits is not limited; they are printed as they are found, in the order
     in which they were stored. A search that stops (--limit, --timeout, Ctrl-C) prints the --resume
-    option that continues it with the times of its first call. With --around, --limit counts hits, unless they are sorted.
+    option that continues it with the times of its first call. With --around, --limit counts hits,
+    unless they are sorted.
 
     A text in any field:            rmqctl message search 'order 4711'
     Count hits in one topic:        rmqctl message search timeout -t orders --count-only
