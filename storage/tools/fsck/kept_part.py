@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 MOST_NUMBERS: Final = 500_000
 """A result with more numbers is not kept: so damaged a store is checked as a whole again."""
-_REPLACES: Final = frozenset({"repair", "restore", "queue", "index"})
+_REPLACES: Final = frozenset({"repair", "restore", "queues", "index files"})
 """Changes of the journal after which what was found before may not hold."""
 
 _LONGS: Final = rows(whole())

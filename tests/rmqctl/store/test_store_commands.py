@@ -340,6 +340,31 @@ def test_an_interrupted_check_is_resumed_where_it_stopped(small_logs, monkeypatc
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("mend", [("rebuild", "queue"), ("repair",)])
+def test_a_check_is_not_resumed_after_a_repair(small_logs, monkeypatch, mend):
+    from storage.tools.fsck.log import LogCheck
+
+    records = LogCheck._records
+    [queue, *_] = sorted((small_logs / "consumequeue").rglob("0*"), key=lambda path: path.is_dir())
+    with queue.open("r+b") as file:
+        file.write(bytes(20))
+
+    def interrupted(self, stretch):
+        if stretch.start >= 2 * 16384:
+            raise KeyboardInterrupt
+        return records(self, stretch)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LogCheck, "_records", interrupted)
+        assert run("store", "fsck", "-S", small_logs).code == 130
+    mended = run("store", *mend, "-S", small_logs, "--execute", "--yes")
+    assert mended.code == 0, mended.err
+    resumed = run("store", "fsck", "-S", small_logs, "--resume")
+    assert resumed.code == 0, resumed.err
+    assert "the store has changed before log position" in resumed.err
+
+
+@pytest.mark.slow
 @pytest.mark.feature(126)
 def test_fsck_runs_beside_a_writer_and_changes_nothing(small_logs):
     with MessageStore.open(small_logs):

@@ -91,7 +91,7 @@ def test_a_store_that_was_changed_is_checked_as_a_whole(tmp_path: Path) -> None:
     assert holds()
     Journal(root).append({"what": "alter", "old": 1, "new": 2}, 1_700_000_000_000)
     assert holds(), "a change of a setting"
-    Journal(root).append({"what": "queue", "old": 1, "new": 2}, 1_700_000_000_000)
+    Journal(root).append({"what": "queues", "old": 1, "new": 2}, 1_700_000_000_000)
     assert not holds(), "a rebuilt queue"
     _, texts = stops(root)
     kept = known(texts[-1])
