@@ -71,7 +71,7 @@ def move_offsets(
     folder with the pending commits of processes, None for no such folder. ``before`` and ``check``
     may refuse by raising. For ``check``, ``note``, ``now``, ``damaged`` and errors see
     :func:`move_progress`. The lock raises StoreInUseError for a Java broker, and
-    WriteLockTimeoutError. After any error nothing has changed.
+    WriteLockTimeoutError. After any error nothing has changed, but with ``damaged``.
     """
     with nullcontext() if lock is None else lock:
         if before is not None:
@@ -159,7 +159,7 @@ def move_progress(
     by raising. ``note`` becomes the journal's entry, with ``moves`` and ``previous``; ``now`` gives
     its time in epoch ms. ``damaged`` writes also where a file cannot be read, whose content is
     lost then (ProgressFile.recover). Blocks for other processes that commit. Raises
-    StoreNotWritableError, and nothing has changed then.
+    StoreNotWritableError, and nothing has changed then; with ``damaged`` the progress may have.
     """
     change_id = 0
 

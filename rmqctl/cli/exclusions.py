@@ -40,7 +40,7 @@ EXCLUSIONS: Final = (
     ("lag report", "--since", "--window"),
     ("lag report", "--from-partials", "--store"),
     ("lag report", "--from-partials", "--exact"),
-    ("store fsck", "--from", "--resume"),
+    *(("store fsck", other, "--resume") for other in ("--from", "--only", "--topic", "--fast")),
 )
 """The command (``*`` is any) and two options that cannot be given together."""
 

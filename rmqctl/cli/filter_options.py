@@ -58,16 +58,17 @@ def message_filter(
     body_text: str | None = None,
     regex_in: "Callable[[MessageExt], Iterable[bytes]] | None" = None,
     changes: bool = False,
+    times: tuple[int | None, int | None] | None = None,
 ) -> MessageFilter:
     """The filter of a call. Raises UsageProblem for a malformed value.
 
     ``changes``: the command changes something; see Cli.time.
     ``regex_in`` gives the texts that ``--regex`` is matched with; the body by default.
+    ``times`` stand for --from and --to of the call (:func:`given_times`).
     """
     given = cli.given
-    start, end, queues = given.get("from"), given.get("to"), given.get("queue")
-    first = None if start is None else cli.time("--from", start, changes=changes)
-    last = None if end is None else cli.time("--to", end, changes=changes)
+    queues = given.get("queue")
+    first, last = given_times(cli, changes=changes) if times is None else times
     check_time_range(cli, first, last)
     tests = list(_tests(cli))
     if (regex := given.get("regex")) is not None:
@@ -84,6 +85,14 @@ def message_filter(
         _all_of([test.holds for test in tests]),
         tuple(tests) if tests else None,
     )
+
+
+def given_times(cli: Cli, *, changes: bool = False) -> tuple[int | None, int | None]:
+    """--from and --to of a call in epoch ms, None for one that is not given."""
+    start, end = cli.given.get("from"), cli.given.get("to")
+    first = None if start is None else cli.time("--from", start, changes=changes)
+    last = None if end is None else cli.time("--to", end, changes=changes)
+    return first, last
 
 
 def message_selection(

@@ -111,7 +111,9 @@ def fsck(
     fast: Annotated[
         bool, typer.Option("--fast", help="Check only files, ends and samples")
     ] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted check")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue an interrupted check of all")
+    ] = False,
     fail_on: Annotated[
         str,
         typer.Option(metavar="SEVERITY", help="error or warning: least severity for exit code 4"),

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from broker.embedded.broker import EmbeddedBroker
     from rmqctl.cli.context import Cli
     from storage.tools.fsck import Report
+    from storage.tools.fsck.kept_part import KeptPart
 
 
 class FsckPlan(NamedTuple):
@@ -29,12 +30,19 @@ class FsckPlan(NamedTuple):
 def run_fsck(cli: "Cli", broker: "EmbeddedBroker", plan: FsckPlan) -> "Report":
     """Check the store; NotFound for an unknown topic.
 
-    If it is interrupted, its position is stored for ``--resume``.
+    If a check of the whole store is interrupted, what it has found and its position are stored for
+    ``--resume``. A check of parts, topics or the newest files leaves them as they are.
     """
     view = broker.view
     folder = base_folder(cli.environ, "XDG_STATE_HOME", ".local/state") / "rmqctl" / "fsck"
     place = store.CheckPlace(folder, view.root)
     kept = place.read() if plan.resume else None
+    is_whole = (plan.parts, plan.topics, plan.from_timestamp, plan.fast) == (
+        None,
+        None,
+        None,
+        False,
+    )
     check = store.check(
         view,
         broker,
@@ -53,20 +61,31 @@ def run_fsck(cli: "Cli", broker: "EmbeddedBroker", plan: FsckPlan) -> "Report":
     except Exception:
         raise
     except BaseException:  # Ctrl-C, a signal, the time limit
-        if check.has_moved and place.keep(check.reached):
-            cli.say(f"stopped at log position {check.reached}; --resume continues there")
+        if is_whole:
+            _keep(cli, place, check)
         raise
-    place.forget()
+    if is_whole:
+        place.forget()
     cli.say(_summary(report))
     return report
 
 
-def _beginning(kept: int | None, *, resumed: bool) -> str:
+def _keep(cli: "Cli", place: store.CheckPlace, check: store.Check) -> None:
+    """Store what a stopped check has found, and say where another one goes on."""
+    if check.has_moved and check.kept is None:
+        place.forget()
+        cli.say("stopped; so much was found that --resume cannot continue: check again")
+    elif check.resumed if check.kept is None else place.keep(check.kept):
+        cli.say(f"stopped at log position {check.reached}; --resume continues there")
+
+
+def _beginning(kept: "KeptPart | None", *, resumed: bool) -> str:
     if kept is None:
         return "no check of this store was interrupted; checking the whole store"
+    where = f"log position {kept.position}"
     if resumed:
-        return f"continuing at log position {kept}; the log before it is not checked again"
-    return f"log position {kept} is gone; checking the whole store"
+        return f"continuing at {where}; the log before it is not checked again"
+    return f"the store has changed before {where}; checking the whole store"
 
 
 def _summary(report: "Report") -> str:

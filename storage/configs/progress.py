@@ -172,9 +172,10 @@ class ProgressFile:
         Each moved queue begins a new generation, so commits of consumers that have not read the
         move are dropped. ``before_write`` is called under the lock with the old and new values and
         the change id of the last completed move. It notes them in the journal and gives the new
-        change id, or raises, which leaves everything unchanged. On the device when this returns.
-        Raises StoreNotWritableError, and CorruptFileError where a queue has no next generation;
-        nothing has changed then.
+        change id, or raises, which leaves everything unchanged. On the device when this returns,
+        unless the device fails once Java's file has its new content: the move holds then, and only
+        a power loss may undo it, as a whole. Raises StoreNotWritableError, and CorruptFileError
+        where a queue has no next generation; nothing has changed then.
         """
         with self._changing_files():
             with self._lock:
@@ -206,7 +207,8 @@ class ProgressFile:
         """As ``move``, where a file cannot be read: damaged content counts as no content.
 
         Java's ``.bak`` counts as none either; the caller has checked it. The new table is there in
-        one step; Java's file is written from it after that.
+        one step; Java's file is written from it after that. Raises StoreNotWritableError; the table
+        may be the new one then, and doing it again is no harm.
         """
         with self._changing_files():
             table = self._load_readable()
@@ -379,12 +381,20 @@ class ProgressFile:
                 self._add(opened, {**change, EXPORTED: True})
                 return
             self._add(opened, {**change, NEXT_JAVA: java})
+            done: dict[str, Any] = {SETTLED: True, EXPORTED: True}
             try:
                 file.save(document)
             except StoreNotWritableError:
-                self._add(opened, {SETTLED: False})
-                raise
-            self._add(opened, {SETTLED: True, EXPORTED: True})
+                if sum_of(file) != java:
+                    self._add(opened, {SETTLED: False})
+                    raise
+                # Only the sync of the folder failed. After a power loss Java's file may be the old
+                # one: it is not noted as exported.
+                del done[EXPORTED]
+            # Java's file has the move, so it is in force. Without this line the next writer finds
+            # that out.
+            with suppress(StoreNotWritableError):
+                self._add(opened, done)
         finally:
             self._fs.close(opened[0])
 

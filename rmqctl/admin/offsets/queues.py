@@ -88,9 +88,11 @@ def chosen_queues(
     progress: ProgressTable,
     groups: Collection[str] | None,
     topics: Collection[TopicChoice] | None,
+    among: Collection[str] | None = None,
 ) -> list[QueueId]:
     """The queues of some groups and topics, sorted; None: of all that have progress.
 
+    ``among`` narrows the topics that are taken where ``topics`` is None.
     Of a named topic every queue counts, whether or not the group has read it yet. Retry topics
     and dead letters count only if they are named. NotFound for an unknown topic or queue.
     """
@@ -100,7 +102,11 @@ def chosen_queues(
     for group in known if groups is None else groups:
         read = known.get(group, {})
         if topics is None:
-            choices = [TopicChoice(topic) for topic in read if _is_plain(topic)]
+            choices = [
+                TopicChoice(topic)
+                for topic in read
+                if _is_plain(topic) and (among is None or topic in among)
+            ]
         else:
             choices = [choice for choice in topics if groups is not None or choice.topic in read]
         for choice in choices:

@@ -36,6 +36,7 @@ def reset(
     *,
     groups: Sequence[str] | None,
     topics: Sequence[TopicChoice] | None,
+    among: Collection[str] | None = None,
     queues: Collection[int] | None = None,
     clamp: bool = True,
     no_forward: bool = False,
@@ -50,7 +51,8 @@ def reset(
     """Move groups to a destination. Rows are PlannedMove, then with ``applied``.
 
     ``groups`` None: all that have an offset. ``topics`` None: all that the groups read, but retry
-    topics and dead letters, which count only if they are named. ``queues`` narrows all topics to
+    topics and dead letters, which count only if they are named; ``among`` narrows these topics,
+    as ``to_messages`` has a place only in topics of its messages. ``queues`` narrows all topics to
     these queue ids. ``clamp`` cuts a target to what its queue has; else a target outside of it is a
     refusal, as is a queue that goes the way that ``no_forward`` or ``no_backward`` forbids, in the
     plan or from where a running consumer has brought it until the write.
@@ -60,9 +62,10 @@ def reset(
     """
     snapshot = OffsetSnapshot.read(view, broker, now_ms=now_ms, warn=warn, java_check=java_check)
     check_new_groups(snapshot, groups or (), warn, allowed=new_groups)
-    chosen = chosen_queues(view, broker, snapshot.progress, groups, topics)
+    chosen = chosen_queues(view, broker, snapshot.progress, groups, topics, among)
     if not chosen:
-        raise NotFound(f"{_missing(groups, topics)} of {view.root}")
+        names = among if topics is None else [choice.topic for choice in topics]
+        raise NotFound(f"{_missing(groups, names)} of {view.root}")
     return _change(
         *(snapshot, chosen, to, queues),
         clamp=clamp,
@@ -153,10 +156,9 @@ def _change(
     )
 
 
-def _missing(groups: Sequence[str] | None, choices: Sequence[TopicChoice] | None) -> str:
+def _missing(groups: Sequence[str] | None, topics: Collection[str] | None) -> str:
     """What there is none of."""
     who = "no group has" if groups is None else f"group {', '.join(groups)} has no"
-    topics = [choice.topic for choice in choices or ()]
     where = f"topic {', '.join(topics)}" if topics else "any topic"
     return f"{who} progress in {where}"
 

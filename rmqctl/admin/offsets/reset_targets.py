@@ -128,7 +128,10 @@ def to_offsets(offsets: Mapping[QueueId, int | None]) -> Destination:
 def to_messages(
     messages: "Sequence[MessageExt]", boundary: Boundary = Boundary.LOWER
 ) -> Destination:
-    """To messages, one a topic: its own queue goes to it, the others to its store time."""
+    """To messages, one a topic: its own queue goes to it, the others to its store time.
+
+    Only for queues of these topics.
+    """
     by_topic = {message.topic: message for message in messages}
 
     def reset_target(snapshot: "OffsetSnapshot", position: GroupPosition) -> ResetTarget:

@@ -109,8 +109,8 @@ def spans(
 ) -> list[Span]:
     """Resolve start and end of each queue in the current store; a group's progress is a start.
 
-    With ``stop_at_end`` all queues end at one moment, while others write: that of ``cut``, which
-    several topics share; None: that of the call.
+    The ends of all queues are those of one moment, while others write: of ``cut``, which several
+    topics share; None: of the call. With ``stop_at_end`` the ranges end there.
     """
     from storage.read.log_cut import LogCut
 
@@ -129,20 +129,32 @@ def spans(
             )
             start = known.offset or 0
         else:
-            start = offset_of(broker, topic, queue_id, begin or Point(Bound.START))
+            start = offset_of(broker, topic, queue_id, begin or Point(Bound.START), cut)
         last = None
         if end is not None or stop_at_end:
             most = cut.queue_bounds(topic, queue_id).max_offset
-            last = most if end is None else min(offset_of(broker, topic, queue_id, end), most)
+            last = most if end is None else min(offset_of(broker, topic, queue_id, end, cut), most)
             last = max(last, start)
         found.append(Span(queue_id, start, last))
     return found
 
 
-def offset_of(broker: "EmbeddedBroker", topic: str, queue_id: int, point: Point) -> int:
-    """The queue offset of a point; a point outside of the queue becomes its nearest end."""
+def offset_of(
+    broker: "EmbeddedBroker",
+    topic: str,
+    queue_id: int,
+    point: Point,
+    cut: "LogCut | None" = None,
+) -> int:
+    """The queue offset of a point; a point outside of the queue becomes its nearest end.
+
+    A point before the end counts from the end of ``cut``, None: from the present end.
+    """
     from storage.read.by_time import Boundary
 
+    if cut is not None and point.bound is Bound.END:
+        low, high = cut.queue_bounds(topic, queue_id)
+        return max(low, high - point.value)
     least, most = broker.min_offset(topic, queue_id), broker.max_offset(topic, queue_id)
     match point.bound:
         case Bound.START:
@@ -213,7 +225,7 @@ def last_spans(
         for queue_id in numbers:
             least, most = cut.queue_bounds(topic, queue_id)
             if end is not None:
-                most = max(least, min(most, offset_of(broker, topic, queue_id, end)))
+                most = max(least, min(most, offset_of(broker, topic, queue_id, end, cut)))
             ends[topic, queue_id] = most
             offset = max(least, most - count)
             while offset < most:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from broker.api.broker import Broker
     from storage.readonly import StoreView
     from storage.tools.fsck import Finding, Part, Report
+    from storage.tools.fsck.kept_part import KeptPart
 
 LABEL: Final = "fsck"
 
@@ -19,8 +20,10 @@ class Check:
 
     Attributes:
         start: the log offset from which the log is checked.
-        resumed: whether that is where an earlier check was stopped.
-        reached: the log offset up to which ``run`` has come.
+        resumed: whether it goes on from where an earlier check was stopped.
+        reached: the log offset from which another check can go on.
+        kept: what was found up to there, for :class:`CheckPlace`; None before the end of the first
+            file, and for so many findings that a check has to begin again.
     """
 
     def __init__(
@@ -30,7 +33,7 @@ class Check:
         parts: "Iterable[Part] | None",
         topics: Sequence[str] | None,
         start: int,
-        resumed: bool,
+        resume_from: "KeptPart | None",
         fast: bool,
         jobs: int,
         on_finding: "Callable[[Finding], None] | None",
@@ -45,30 +48,28 @@ class Check:
         self._max_findings = max_findings
         first = max(start, view.log_min_offset())
         first -= first % view.config.mapped_file_size_commit_log  # whole files are checked
-        self._first = first
+        self._resume_from = resume_from
         self.start = start
-        self.resumed = resumed
-        self.reached = first
+        self.resumed = resume_from is not None
+        self.reached = self._first = first if resume_from is None else resume_from.position
+        self.kept: bytes | None = None
 
     @property
     def has_moved(self) -> bool:
-        """Whether ``reached`` is past the first checked file, so that resuming saves work."""
+        """Whether ``reached`` is past where it began, so that resuming saves work."""
         return self.reached > self._first
 
     def run(self, phase: Phase = no_phase) -> "Report":
         """Check. OSError if the device fails.
 
-        An exception of ``phase`` stops it; ``reached`` is what ``check`` takes as ``resume_from``.
+        An exception of ``phase`` stops it; ``kept`` is what CheckPlace stores for another check.
         """
         from broker.config import BrokerConfig
         from storage.tools.fsck import fsck
         from storage.tools.fsck.fsck import MAX_FINDINGS
 
-        report = walked(phase, LABEL)
-
-        def note(done: int, total: int) -> None:
-            self.reached = self._first + done
-            report(done, total)
+        def keep(position: int, kept: bytes | None) -> None:
+            self.reached, self.kept = position, kept
 
         return fsck(
             self._view,
@@ -77,10 +78,12 @@ class Check:
             start=self.start,
             fast=self._fast,
             jobs=self._jobs,
-            progress=note,
+            progress=walked(phase, LABEL),
             on_finding=self._on_finding,
             max_findings=self._max_findings or MAX_FINDINGS,
             check_broker=BrokerConfig.from_record,
+            resume=self._resume_from,
+            keep=keep,
         )
 
 
@@ -91,7 +94,7 @@ def check(
     parts: Iterable[str] | None = None,
     topics: Sequence[str] | None = None,
     from_timestamp: int | None = None,
-    resume_from: int | None = None,
+    resume_from: "KeptPart | None" = None,
     fast: bool = False,
     jobs: int = 1,
     on_finding: "Callable[[Finding], None] | None" = None,
@@ -101,28 +104,28 @@ def check(
 
     ``parts`` are some of log, queue, index, offset and config. ``topics`` limits it to queues of
     topics; NotFound for an unknown one. The log is checked from its beginning; with
-    ``from_timestamp``, from the newest file that begins before that store time; else from
-    ``resume_from``, the log offset that a stopped check reached, unless the log has it no longer.
-    ``fast`` reads only files, ends and samples. ``jobs`` is the number of processes that share the
-    log. ``on_finding`` gets each finding, those of a store that rmqctl has open as they come. At
-    most ``max_findings`` (default: 10,000) are kept in the report.
+    ``from_timestamp``, from the newest file that begins before that store time; else from where a
+    stopped check of the same parts and topics came to: ``resume_from`` is what CheckPlace read, and
+    its findings are reported with the others. It does not count if the store was changed before
+    that place, by a repair or the deletion of old files. ``fast`` reads only files, ends and
+    samples. ``jobs`` is the number of processes that share the log. ``on_finding`` gets each
+    finding, those of a store that rmqctl has open as they come. At most ``max_findings`` (default:
+    10,000) are kept in the report.
     """
     from storage.tools.fsck import Part
 
     for topic in topics or ():
         if broker.topic(topic) is None:
             raise NotFound(f"topic {topic} does not exist in {view.root}")
-    start, resumed = 0, False
-    if from_timestamp is not None:
-        start = file_at_time(view, from_timestamp)
-    elif resume_from is not None and view.log_min_offset() <= resume_from <= view.log_max_offset():
-        start, resumed = resume_from, True
+    start = 0 if from_timestamp is None else file_at_time(view, from_timestamp)
+    if from_timestamp is not None or (resume_from is not None and not resume_from.holds(view)):
+        resume_from = None
     return Check(
         view,
         parts=None if parts is None else [Part(name) for name in parts],
         topics=topics,
         start=start,
-        resumed=resumed,
+        resume_from=resume_from,
         fast=fast,
         jobs=jobs,
         on_finding=on_finding,

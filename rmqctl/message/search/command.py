@@ -8,7 +8,7 @@ import typer
 
 from rmqctl.admin.messages.search.rows import NearRow
 from rmqctl.cli.context import Cli, context_of, prints
-from rmqctl.cli.filter_options import filters_messages
+from rmqctl.cli.filter_options import filters_messages, given_times
 from rmqctl.cli.marks import most_used
 from rmqctl.cli.opening import view_of
 from rmqctl.cli.scan_display import ScanDisplay
@@ -68,7 +68,8 @@ def search(
     all properties, or the fields of --in. A message must match all filters. Compressed bodies are
     unpacked. The number of hits is not limited; they are printed as they are found, in the order
     in which they were stored. A search that stops (--limit, --timeout, Ctrl-C) prints the --resume
-    option that continues it. With --around, --limit counts hits, unless they are sorted.
+    option that continues it with the times of its first call. With --around, --limit counts hits,
+    unless they are sorted.
 
     A text in any field:            rmqctl message search 'order 4711'
     Count hits in one topic:        rmqctl message search timeout -t orders --count-only
@@ -83,15 +84,20 @@ def search(
         from rmqctl.admin.messages.search.run import Search
 
         from .query import build_query, fingerprint
-        from .resume import Token, position_of
+        from .resume import Token, position_of, token_of
 
-        query = build_query(cli, view, pattern, topics, fields)
-        mark = fingerprint(cli, pattern, topics, fields)
-        start = position_of(resume, mark, view.log_max_offset())
+        given = given_times(cli)
+        before = token_of(resume, given)
+        times = given if before is None else before.times
+        if before is not None and times != (None, None):
+            cli.detail("the search goes on with the times of its first call")
+        query = build_query(cli, view, pattern, topics, fields, times=times)
+        mark = fingerprint(cli, pattern, topics, fields, times)
+        start = position_of(before, mark, view.log_max_offset())
         run = Search(view, query, start=start, jobs=jobs, on_progress=shown)
 
         def token(position: int) -> Token:
-            return Token(position, mark)
+            return Token(position, mark, times)
 
         if count_only:
             _count(cli, view, run, token)

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from rmqctl.cli.context import Cli
     from storage.readonly import StoreView
 
+    from .resume import Times
+
 
 def build_query(
     cli: "Cli",
@@ -23,11 +25,12 @@ def build_query(
     fields: str | None,
     *,
     needs_filter: bool = True,
+    times: "Times | None" = None,
 ) -> Query:
     """The search of a call. UsageProblem for malformed values, NotFound for an unknown topic.
 
     ``needs_filter``: a pattern or filter is required. Otherwise, and without topics, all topics are
-    searched except the broker's internal ones.
+    searched except the broker's internal ones. ``times`` stand for those of the call.
     """
     if pattern == "":
         raise UsageProblem("PATTERN is empty")
@@ -42,7 +45,7 @@ def build_query(
         pattern,
         topics=topics,
         fields=names,
-        wanted=message_filter(cli, regex_in=texts_in(names)),
+        wanted=message_filter(cli, regex_in=texts_in(names), times=times),
         contains=Contains(
             given.get("body"), given.get("key"), given.get("regex"), given.get("property", ())
         ),
@@ -51,11 +54,19 @@ def build_query(
 
 
 def fingerprint(
-    cli: "Cli", pattern: str | None, topics: Sequence[str] | None, fields: str | None
+    cli: "Cli",
+    pattern: str | None,
+    topics: Sequence[str] | None,
+    fields: str | None,
+    times: "Times",
 ) -> int:
-    """A number that identifies a search: a resume token belongs to one search."""
+    """A number that identifies a search: a resume token belongs to one search.
+
+    ``times`` are those of the search's first call, which this call may name in the same words.
+    """
     filters = ((name, str(cli.given[name])) for name in _given_filters(cli))
-    asked = [pattern, topics, _fields(cli, fields), *filters]
+    noted = [] if times == (None, None) else [times]
+    asked = [pattern, topics, _fields(cli, fields), *filters, *noted]
     return crc32(repr(asked).encode("utf-8", "surrogateescape"))
 
 

@@ -118,6 +118,7 @@ def _planned(
     from rmqctl.admin.offsets.reset_change import import_offsets, reset
 
     groups, topics, queues = selection
+    among = None
     if name == "--from-file":
         wishes = read_wishes(Path(value), groups, topics)
         return import_offsets(
@@ -139,7 +140,7 @@ def _planned(
     if name == "--to-message":
         messages = _messages(cli, broker, value, topics)
         to = reset_targets.to_messages(messages, boundary)
-        topics = [TopicChoice(m.topic) for m in messages] if topics is None else topics
+        among = [message.topic for message in messages]
     else:
         to = _DESTINATIONS[name](cli, name, value, boundary)
     return reset(
@@ -148,6 +149,7 @@ def _planned(
         to,
         groups=groups,
         topics=topics,
+        among=among,
         queues=queues,
         clamp=guards.clamp,
         no_forward=guards.no_forward,

@@ -24,12 +24,13 @@ from storage.tools.config_recovery.own_files import salvaged_deleted_topics
 
 from .findings import Code, Finding, Report, Severity
 from .index import IndexCheck
-from .index_compare import IndexComparison
+from .index_compare import EntryNotes, IndexComparison
 from .jobs import LogJobs, can_fork
+from .kept_part import KeptPart, encode_part
 from .log import LogCheck
 from .log_end import LogEndCheck
 from .log_part import split_log
-from .log_pass import LogPass, look_at
+from .log_pass import LogPass, WalkPart, look_at
 from .offsets import check_configs, check_offsets
 from .own_files import check_own_files, check_shared_state
 from .path_conflicts import check_places
@@ -46,6 +47,10 @@ if TYPE_CHECKING:
     from storage.tools.config_recovery.own_files import BrokerCheck
 
 MAX_FINDINGS = 10_000
+_MOST_KEPT = 64
+"""How often a check gives its result up to there: not after each of a thousand small files."""
+
+Keep = Callable[[int, bytes | None], None]
 
 
 class Part(StrEnum):
@@ -71,6 +76,8 @@ def fsck(
     on_finding: Callable[[Finding], None] | None = None,
     max_findings: int = MAX_FINDINGS,
     check_broker: BrokerCheck | None = None,
+    resume: KeptPart | None = None,
+    keep: Keep | None = None,
 ) -> Report:
     """Check the store that ``view`` reads.
 
@@ -82,7 +89,10 @@ def fsck(
     report is the same for any number of them. ``progress`` is called with bytes done and bytes in
     all, ``on_finding`` with each finding: as it comes in a store of rmqctl's writers, else at the
     end. ``check_broker`` raises ValueError for
-    settings of a broker that none can have. Raises OSError if the device fails.
+    settings of a broker that none can have. ``keep`` is called now and then with the log offset up
+    to which was checked and the result up to there (:func:`.kept_part.encode_part`), None for one
+    that is too large. ``resume`` is such a result, of a check of the same parts and topics: it
+    stands for that part of the log. Raises OSError if the device fails.
     """
     parts = frozenset(Part) if only is None else frozenset(only)
     wanted = None if topics is None else frozenset(topics)
@@ -95,6 +105,8 @@ def fsck(
         tell = on_finding if on_finding is None or has_shared_state else reported.append
         run = _Run(view, parts, wanted, max_findings, tell)
         run.check_broker = check_broker
+        run.resume, run.keep = resume, keep
+        resume = None  # a check that is done again begins anew
         try:
             run.check(start, check_crc, jobs, progress, fast=fast)
         finally:
@@ -127,6 +139,9 @@ class _Run:
         self._on_finding = on_finding
         self.report = Report()
         self.check_broker: BrokerCheck | None = None
+        self.resume: KeptPart | None = None
+        self.keep: Keep | None = None
+        self._kept_to = 0
         self._topics = TopicNames()
         self._if_quiet: list[Finding] = []  # findings that hold only if no process wrote meanwhile
         self._queues: QueueCheck | None = None
@@ -372,8 +387,10 @@ class _Run:
                 closed=not (self._view.root / ABORT).exists(),
                 filled=self._is_filled,
             )
-        if jobs > 1 and log.start < log_end and can_fork():
-            pieces = split_log(self._files.log, log.start, log_end, jobs)
+        known = len(self.report.findings)
+        self._go_on(walk)
+        if jobs > 1 and log.position < log_end and can_fork():
+            pieces = split_log(self._files.log, log.position, log_end, jobs)
             with LogJobs(pieces, lambda piece: look_at(piece, begin), jobs - 1) as others:
                 if self._index is not None:
                     self._index.check_files()
@@ -381,15 +398,52 @@ class _Run:
                     if part is None or not walk.absorb(part, log.emit):
                         walk.go(piece[1], note)
                     note(log.position)
+                    self._keep(walk, log_end, known)
         else:
             if self._index is not None:
                 self._index.check_files()
-            walk.go(log_end, note)
+            while log.position < log_end:
+                file_size = self._files.log.file_size
+                walk.go(min(log_end, log.position - log.position % file_size + file_size), note)
+                self._keep(walk, log_end, known)
         log.finish()
         if self._queues is not None:
             self._queues.finish()
         if self._index is not None and walk.index is not None:
             self._index.finish(walk.index)
+
+    def _go_on(self, walk: LogPass) -> None:
+        """Take what an earlier check has found up to where it was stopped, if it checked that."""
+        if self.resume is None:
+            return
+        part = self.resume.part
+        if (part.units is None) is not (walk.queues is None):
+            return
+        if (part.keys is None) is not (walk.index is None):
+            return
+        if part.keys is not None and self._index is not None:
+            more = len(self._index.files) - len(part.keys.notes)
+            if more < 0:
+                return
+            part.keys.notes.extend(EntryNotes() for _ in range(more))
+        if walk.absorb(part, walk.log.emit):
+            self._kept_to = walk.log.position
+
+    def _keep(self, walk: LogPass, log_end: int, known: int) -> None:
+        """Give the result up to here; ``known`` findings were there before the log was read."""
+        log = walk.log
+        least = max(self._files.log.file_size, (log_end - log.start) // _MOST_KEPT)
+        if self.keep is None or log.position - max(self._kept_to, log.start) < least:
+            return
+        self._kept_to = log.position
+        part = WalkPart(
+            self.report.findings[known:],
+            log.part(),
+            None if walk.queues is None else walk.queues.part(),
+            None if walk.index is None else walk.index.part(),
+        )
+        text = None if self.report.left_out else encode_part(part, self._view)
+        self.keep(log.position, text)
 
     def _deleted(self) -> DeletedTopics:
         """Deleted topics; if their list is damaged, it is reported, and they come from other

@@ -144,9 +144,15 @@ class LogCheck:
         """Add a part that another walk has checked.
 
         False, with nothing changed, where this walk might have found something else in it: where it
-        does not reach the part's beginning, or findings of both may be one.
+        does not reach the part's beginning, or findings of both may be one. A walk that has not
+        begun takes every part that begins where it does.
         """
-        if part.start != self.position or not part.begins_well:
+        if part.start != self.position:
+            return False
+        if self.position == self.start:
+            self._take(part)
+            return True
+        if not part.begins_well:
             return False
         if part.first_timestamp < self._last_timestamp or part.first_timestamp < 0:
             return False
@@ -154,6 +160,10 @@ class LogCheck:
             return False
         if self._misplaced[3] and part.has_misplaced:
             return False
+        self._take(part)
+        return True
+
+    def _take(self, part: LogPart) -> None:
         self.position, self._last_record = part.end, part.last_record
         self._reported.absorb(part.reported)
         self._checked.records += part.records
@@ -164,7 +174,6 @@ class LogCheck:
             self._misplaced, self._has_misplaced = part.misplaced, True
         self._replaced += part.replaced
         self._empty += part.empty
-        return True
 
     def finish(self) -> None:
         """Report what is only known after the whole walk."""

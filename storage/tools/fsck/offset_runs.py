@@ -61,6 +61,10 @@ class OffsetRuns:
     def __iter__(self) -> Iterator[tuple[int, int]]:
         return zip(self._starts, self._ends, strict=True)
 
+    def bounds(self) -> list[tuple[int, int]]:
+        """All runs, ascending."""
+        return list(self)
+
     def within(self, start: int, end: int) -> Iterator[tuple[int, int]]:
         """The runs of [start, end) that are in the set."""
         for run_start, run_end in self:

@@ -32,6 +32,14 @@ class Reported:
         self._ranges.add(start, end)
         self._bounds = None
 
+    def ranges(self) -> list[tuple[int, int]]:
+        """The places that were added."""
+        return self._ranges.bounds()
+
+    def count(self) -> int:
+        """How many places, times and files are noted."""
+        return len(self.ranges()) + len(self.odd_times) + len(self.files)
+
     def absorb(self, other: Reported) -> None:
         """Add the places of a part of the log that follows."""
         for start, end in other._ranges:

@@ -178,17 +178,23 @@ def test_a_check_is_stopped_and_continued(logs, ask, tmp_path):
 
     place = admin.CheckPlace(tmp_path / "state", logs)
     assert place.read() is None
-    assert place.keep(check.reached)
+    assert check.kept is not None
+    assert place.keep(check.kept)
     assert admin.CheckPlace(tmp_path / "state", logs.with_name("another")).read() is None
-    rest = admin.check(view, broker, resume_from=place.read())
-    assert (rest.resumed, rest.start) == (True, check.reached)
-    assert rest.run().ok, "the damage lies before"
+    kept = place.read()
+    shown = Shown()
+    rest = admin.check(view, broker, resume_from=kept)
+    assert (rest.resumed, rest.reached) == (True, check.reached)
+    report = rest.run(shown)
+    assert report == admin.check(view, broker).run(), "the damage lies before"
+    assert not report.ok
+
+    flip(logs, 100)
+    gone = admin.check(view, broker, resume_from=kept)
+    assert not gone.resumed, "the file was replaced"
+    assert gone.run().ok
     place.forget()
     assert place.read() is None
-
-    gone = admin.check(view, broker, resume_from=view.log_max_offset() + 1)
-    assert (gone.resumed, gone.start) == (False, 0)
-    assert not gone.run().ok
 
 
 # -- repair -------------------------------------------------------------------------------------

@@ -39,6 +39,8 @@ VALUES = {
     "--last": "1",
     "--max-redrives": "1",
     "--queue": "0",
+    "--only": "log",
+    "--topic": "t",
     "--delay-level": "1",
     "--group": "g",
     "--from-where": "first",

@@ -7,6 +7,7 @@ import pytest
 from broker.embedded.broker import EmbeddedBroker
 from broker.new_store import create_store
 from rmqctl.admin.queues.selection import last_spans, spans
+from rmqctl.parse.positions import Bound, Point, Position
 from storage.config import SMALL_STORE
 from storage.configs.topics import TopicConfig
 from storage.format.message import Message
@@ -75,3 +76,51 @@ def test_all_queues_of_a_topic_end_at_one_moment(
         for topic, numbers in QUEUES.items():
             found = spans(broker, topic, numbers, None, None, stop_at_end=True, cut=cut)
             assert [span.end for span in found] == [5] * len(numbers)
+
+
+@pytest.mark.parametrize("own_cut", [False, True])
+@pytest.mark.parametrize("stop_at_end", [False, True])
+@pytest.mark.parametrize(
+    ("position", "expected"),
+    [
+        (Position(Point(Bound.END, 2), None), (3, 5)),
+        (Position(Point(Bound.END, 9), None), (0, 5)),
+        (Position(Point(Bound.END, 4), Point(Bound.END, 1)), (1, 4)),
+        (Position(Point(Bound.START, 1), Point(Bound.END)), (1, 5)),
+        (Position(None, Point(Bound.OFFSET, 9)), (0, 5)),
+    ],
+)
+def test_a_range_from_the_end_ends_at_that_moment_too(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    position: Position,
+    expected: tuple[int, int],
+    stop_at_end: bool,
+    own_cut: bool,
+) -> None:
+    create_store(tmp_path / "s", SMALL_STORE)
+    with (
+        EmbeddedBroker.open(tmp_path / "s") as writer,
+        EmbeddedBroker.open(tmp_path / "s") as broker,
+    ):
+        writer.update_topic(TopicConfig("orders", 3, 3))
+        writer.update_topic(TopicConfig("bills", 1, 1))
+        send(writer, 5)
+        read, max_offset = broker.view.queue_bounds, broker.max_offset
+
+        def busy(topic: str, queue_id: int) -> QueueBounds:
+            send(writer, 2)
+            return read(topic, queue_id)
+
+        def busy_end(topic: str, queue_id: int) -> int:
+            send(writer, 2)
+            return max_offset(topic, queue_id)
+
+        cut = None if own_cut else LogCut(broker.view)
+        monkeypatch.setattr(broker.view, "queue_bounds", busy)
+        monkeypatch.setattr(broker, "max_offset", busy_end)
+        found = spans(broker, "orders", range(3), position, None, stop_at_end=stop_at_end, cut=cut)
+        ends = stop_at_end or position.end is not None
+        assert [(span.start, span.end) for span in found] == [
+            (expected[0], expected[1] if ends else None)
+        ] * 3

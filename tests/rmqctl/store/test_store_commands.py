@@ -290,6 +290,9 @@ def test_parts_and_topics_can_be_chosen(small_logs):
         (["--jobs", "0"], 2, "0 is not in the range"),
         (["--from", "yesterday-ish"], 2, "--from: "),
         (["--from", "now", "--resume"], 2, "--from and --resume exclude each other"),
+        (["--only", "log", "--resume"], 2, "--only and --resume exclude each other"),
+        (["--topic", "t", "--resume"], 2, "--topic and --resume exclude each other"),
+        (["--fast", "--resume"], 2, "--fast and --resume exclude each other"),
         (["--topic", "nope"], 3, "topic nope does not exist in"),
     ],
 )
@@ -319,13 +322,46 @@ def test_an_interrupted_check_is_resumed_where_it_stopped(small_logs, monkeypatc
     assert found is not None
     assert 16384 < int(found[1]) <= 32768
 
+    part = run("store", "fsck", "-S", small_logs, "--fast", "--only", "index")
+    assert part.code == 0, "the place of the whole check stays"
+    with monkeypatch.context() as patched:
+        patched.setattr(LogCheck, "_records", interrupted)
+        again = run("store", "fsck", "-S", small_logs, "--resume")
+        of_index = run("store", "fsck", "-S", small_logs, "--only", "index")
+    assert (again.code, again.err.splitlines()[-1]) == (130, stopped.err.rstrip("\n"))
+    assert (of_index.code, of_index.err) == (130, ""), "a check of a part is not resumed"
     resumed = run("store", "fsck", "-S", small_logs, "--resume", "-o", "json")
-    assert resumed.code == 0
-    assert 0 < resumed.json()["checked"]["records"] < 101
+    assert resumed.code == 4, "the damage lies before the place"
     assert f"continuing at log position {found[1]}" in resumed.err
-    again = run("store", "fsck", "-S", small_logs, "--resume")
+    again = run("store", "fsck", "-S", small_logs, "--resume", "-o", "json")
     assert again.code == 4
+    assert again.json() == resumed.json()
     assert "no check of this store was interrupted" in again.err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mend", [("rebuild", "queue"), ("repair",)])
+def test_a_check_is_not_resumed_after_a_repair(small_logs, monkeypatch, mend):
+    from storage.tools.fsck.log import LogCheck
+
+    records = LogCheck._records
+    [queue, *_] = sorted((small_logs / "consumequeue").rglob("0*"), key=lambda path: path.is_dir())
+    with queue.open("r+b") as file:
+        file.write(bytes(20))
+
+    def interrupted(self, stretch):
+        if stretch.start >= 2 * 16384:
+            raise KeyboardInterrupt
+        return records(self, stretch)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LogCheck, "_records", interrupted)
+        assert run("store", "fsck", "-S", small_logs).code == 130
+    mended = run("store", *mend, "-S", small_logs, "--execute", "--yes")
+    assert mended.code == 0, mended.err
+    resumed = run("store", "fsck", "-S", small_logs, "--resume")
+    assert resumed.code == 0, resumed.err
+    assert "the store has changed before log position" in resumed.err
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -20,6 +21,7 @@ from storage.errors import CorruptFileError, StoreNotWritableError, StoreVersion
 from storage.files.fs import FileSystem
 from storage.format.fastjson import dumps
 from storage.tools.config_recovery.progress_files import FileState, read_progress_files
+from tests.support.faulty_fs import FaultyFileSystem
 
 KEY = ("T@g", 0)
 OTHER = ("T@g", 1)
@@ -168,6 +170,40 @@ def test_a_move_that_javas_file_can_not_take_is_not_done(root, monkeypatch):
         file.move({KEY: 1})
     assert ProgressFile(root).read().get(*KEY) == QueueProgress(0, 5)
     assert move_under_way(file) is None
+
+
+@pytest.mark.parametrize("lasting", [False, True])
+def test_a_move_whose_call_fails_has_moved_nothing_and_one_that_ends_has_moved_all(
+    tmp_path, lasting
+):
+    """A caller that gets an error does the move again: --shift-by would count twice."""
+    outcomes = []
+    for fail_at in range(1, 40):
+        root = tmp_path / str(fail_at)
+        (root / "config").mkdir(parents=True)
+        (root / "lock").write_bytes(b"lock")
+        before = ProgressFile(root)
+        before.commit({KEY: QueueProgress(0, 50)})
+        before.export()
+        fs = FaultyFileSystem(fail_at, errno.ENOSPC, lasting=lasting)
+        try:
+            ProgressFile(root, fs).move({KEY: 40})
+        except StoreNotWritableError:
+            expected = QueueProgress(0, 50)
+        else:
+            expected = QueueProgress(1, 40)
+        after = ProgressFile(root)
+        for _ in range(2):
+            assert after.read().get(*KEY) == expected, fs.failed
+            assert load_consumer_offsets(root)[KEY[0]] == {KEY[1]: expected.offset}, fs.failed
+            after.export()
+        assert move_under_way(after) is None
+        outcomes.append((expected.generation, fs.failed))
+        if not fs.failed:
+            break
+    assert outcomes[-1] == (1, ""), "each call was reached"
+    done_after_an_error = {failed.split()[0] for moved, failed in outcomes if moved and failed}
+    assert done_after_an_error >= {"sync_dir", "write", "sync"}
 
 
 @pytest.mark.conformance("A17")

@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 import zlib
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,12 @@ from tests.support.examples import one_in
 from tests.support.hand_made import HOST, HandMade
 
 ZLIB = 0x301
+HOUR_NS = 3_600_000_000_000
+
+
+def calls_at(monkeypatch: pytest.MonkeyPatch, now_ns: int) -> None:
+    """The program is called at this time; relative times count from it."""
+    monkeypatch.setattr("rmqctl.cli.context.time.time_ns", lambda: now_ns)
 
 
 def search(root: Path, *args: object) -> list[dict[str, Any]]:
@@ -341,6 +348,48 @@ def test_what_is_stored_later_is_found_with_the_last_token(store):
     run("produce", "t", stdin=b"word 2\n")
     later = run("message", "search", "word", "--resume", first["resume"], "-o", "jsonl")
     assert [json.loads(line)["body"] for line in later.lines] == ["word 2"]
+
+
+@pytest.mark.parametrize(
+    ("times", "later"),
+    [
+        (["--from", "-1h"], ["word 4"]),
+        (["--from", "-1h", "--to", "+1h"], []),
+        (["--to", "+1h"], []),
+    ],
+)
+def test_a_search_goes_on_with_the_times_of_its_first_call(store, monkeypatch, times, later):
+    now = time.time_ns()
+    calls_at(monkeypatch, now)
+    run("produce", "t", stdin=b"word 1\nword 2\nword 3\n")
+    search = ("message", "search", "word", *times, "--limit", 1, "-v", "-o", "jsonl")
+    token: list[str] = []
+    seen = []
+    for _ in range(6):
+        result = run(*search, *token)
+        assert result.code == 0, result.err
+        seen += [json.loads(line)["body"] for line in result.lines]
+        again = re.search(r"--resume (\S+)", result.err)
+        assert again is not None
+        token = ["--resume", again[1]]
+        now += 2 * HOUR_NS
+        calls_at(monkeypatch, now)
+        if len(seen) == 3:
+            run("produce", "t", stdin=b"word 4\n")
+    assert seen[:3] == ["word 1", "word 2", "word 3"]
+    assert seen[3:4] == later
+    other = run("message", "search", "word", "--from", "-2h", *token)
+    assert (other.code, "belongs to another search" in other.err) == (2, True)
+
+
+def test_a_token_without_times_is_refused_for_a_search_with_times(store):
+    run("produce", "t", stdin=b"word 1\n")
+    search = ("message", "search", "word", "--from", "-1h", "--count-only", "-o", "json")
+    token = run(*search).json()["resume"]
+    for old in (token.split(".")[0], f"{token}1", f"{token}."):
+        result = run(*search, "--resume", old)
+        assert (result.code, result.err.count("\n"), result.raw) == (2, 1, b""), result.err
+    assert "has no times" in run(*search, "--resume", token.split(".")[0]).err
 
 
 @pytest.mark.parametrize(

@@ -299,6 +299,30 @@ def test_of_messages_of_one_time_the_one_that_is_named_is_landed_on(tmp_path, mo
     assert row["new_offset"] == number
 
 
+def test_all_topics_to_a_message_are_those_that_the_groups_read(tmp_path, monkeypatch):
+    root = new_store(tmp_path / "s")
+    unique_id = "7F0000010A0B0C0D0E0F101112131400"
+    retries = "%RETRY%billing"
+    with open_store(root, clock=Ticking()) as store:
+        for topic in ("orders", retries, "SCHEDULE_TOPIC_XXXX", "bills"):
+            store.put(prepared([Sample(unique_id, topic)]))
+    with EmbeddedBroker.open(root) as broker:
+        for topic in ("orders", "bills"):
+            broker.update_consumer_offsets("billing", [OffsetCommit(topic, 0, 1)])
+        broker.update_consumer_offsets("billing", [OffsetCommit(retries, 0, 1)])
+        broker.update_consumer_offsets("readers", [OffsetCommit("orders", 0, 1)])
+    monkeypatch.setenv("RMQCTL_STORE", str(root))
+    to = ("--all-topics", "--to-message", unique_id, "--execute", "--yes", "-o", "json")
+    moved = run("offset", "reset", "-g", "readers", "-g", "billing", *to)
+    assert moved.code == 0, moved.err
+    rows = [(row["group"], row["topic"], row["new_offset"]) for row in moved.json()]
+    assert rows == [("billing", "bills", 0), ("billing", "orders", 0), ("readers", "orders", 0)]
+    everything = run("offset", "reset", "--all-groups", *to)
+    assert [row["topic"] for row in everything.json()] == ["bills", "orders", "orders"]
+    named = run("offset", "reset", "-g", "billing", "-t", retries, *to[1:])
+    assert [row["topic"] for row in named.json()] == [retries], "a topic that is named"
+
+
 @pytest.mark.slow
 @pytest.mark.feature(66)
 def test_where_another_group_is(orders, offsets):
