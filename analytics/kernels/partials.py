@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 MINUTE_MS: Final = 60_000
 UNKNOWN_MINUTE: Final = -1
 """The minute of messages whose store time cannot be read."""
+NO_UNIT: Final = 0
+"""The key of messages whose units are missing."""
+DELETED: Final = 1
+"""The key of messages that were deleted before they were counted."""
 CHUNK: Final = 1 << 20
 """Units that are processed together: about 100 MB of memory at most."""
 _SAMPLE: Final = 1024
@@ -79,12 +83,17 @@ class Partials(NamedTuple):
     minutes: PartialCounts
     tags: PartialCounts
     missing: PartialCounts
-    """Messages whose units are missing (all of key 0): they are in the counts of the other two, but
-    have no bytes and no time."""
+    """Messages whose units are missing (of key NO_UNIT), and those that were deleted since the plan
+    (DELETED): they are in the counts of the other two, but have no bytes and no time."""
     texts: dict[int, str | None]
     """Tags by their numbers: the queue's hash, or a number made here; None where that is no hash of
     the message's tag."""
     disorder: bool
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether units are missing of messages that have not been deleted."""
+        return bool((self.missing.key == NO_UNIT).any())
 
 
 def count_unread(
@@ -111,9 +120,12 @@ def count_unread(
         end = min(first + CHUNK, task.end)
         units = read_units(view, task.topic, task.queue_id, first, end)
         segments = _segments(task.cuts, first, end)
-        missing.append(_missing(task.queue, units, segments))
+        is_whole = _are_whole(units)
+        if not is_whole:
+            low = view.min_offset_in_queue(task.topic, task.queue_id)
+            missing += _missing(task.queue, units, segments, low - first)
         found: PartialCounts | None = None
-        if not each_time:
+        if is_whole and not each_time:  # missing units have no order
             try:
                 found = _by_edges(task.queue, units, segments, edges, times_of)
             except DisorderError:
@@ -182,21 +194,22 @@ def _are_whole(units: Units) -> bool:
     return int(np.count_nonzero(units.sizes)) == len(units)
 
 
-def _missing(queue: int, units: Units, segments: NDArray[np.int64]) -> PartialCounts:
-    if _are_whole(units):
-        return NO_CELLS
+def _missing(
+    queue: int, units: Units, segments: NDArray[np.int64], deleted: int
+) -> Iterator[PartialCounts]:
+    """The missing units; those of the first ``deleted`` messages by themselves."""
     gone = np.flatnonzero(units.sizes == 0)
-    count = np.bincount(np.searchsorted(segments, gone, "right") - 1, minlength=len(segments))
+    split = int(np.searchsorted(gone, deleted))
     nothing = np.zeros(len(segments), np.int64)
-    return _cells(queue, np.arange(len(segments)), nothing, count, nothing)
+    for key, some in ((DELETED, gone[:split]), (NO_UNIT, gone[split:])):
+        count = np.bincount(np.searchsorted(segments, some, "right") - 1, minlength=len(segments))
+        yield _cells(queue, np.arange(len(segments)), nothing + key, count, nothing)
 
 
 def _by_edges(
     queue: int, units: Units, segments: NDArray[np.int64], edges: MinuteEdges, times_of: TimesOf
 ) -> PartialCounts:
     """By minute without reading each record: minutes end where edges lie."""
-    if not _are_whole(units):
-        raise DisorderError  # missing units have no order
     at = edges.positions(units.places, units.sizes, times_of)
     # Between two neighbours of these all units have one segment and one minute.
     bounds = np.unique(np.concatenate((segments, at, [len(units)])))

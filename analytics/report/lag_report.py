@@ -81,7 +81,7 @@ def lag_report(
     for some in _rounds(scans):
         for one, found in zip(some, _counted(engine, some, tell, exact=exact), strict=True):
             shares.append(share_of(one, found))
-            is_damaged = is_damaged or len(found.missing) > 0
+            is_damaged = is_damaged or found.is_damaged
         done += sum(one.backlog for one in some)
     warnings = [*(f"{one.ref.broker}: not read: {one.reason}" for one in failed), *notes]
     return MadeReport(make_report(shares, as_of, warnings), failed, shares, is_damaged)

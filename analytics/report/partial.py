@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from analytics.kernels.partials import DELETED
+
 from .amounts import Amounts
 from .scan import StoreWarning
 
@@ -80,7 +82,7 @@ def share_of(scan: StoreScan, counted: Partials) -> PartialReport:
         scan.agenda,
         scan.orphans,
         [one._replace(text=f"{scan.ref.broker}: {one.text}") for one in _warnings(scan, counted)],
-        scan.is_damaged or len(counted.missing) > 0,
+        scan.is_damaged or counted.is_damaged,
     )
 
 
@@ -175,13 +177,21 @@ def _warnings(scan: StoreScan, counted: Partials) -> Iterator[StoreWarning]:
     yield from scan.warnings
     for topic, sentence in about_orphans(scan.orphans).items():
         yield StoreWarning(sentence, None, topic)
-    missing = int(counted.missing.messages.sum())
+    without = "without bytes, time and tag"
+    deleted = int(counted.missing.messages[counted.missing.key == DELETED].sum())
+    if deleted:
+        yield StoreWarning(
+            f"1 message was deleted before it was counted: it is counted {without}"
+            if deleted == 1
+            else f"{deleted:,} messages were deleted before they were counted: they are counted "
+            f"{without}"
+        )
+    missing = int(counted.missing.messages.sum()) - deleted
     if missing:
         yield StoreWarning(
-            "1 message has no unit in its queue: it is counted without bytes, time and tag"
+            f"1 message has no unit in its queue: it is counted {without}"
             if missing == 1
-            else f"{missing:,} messages have no unit in their queue: they are counted without "
-            "bytes, time and tag"
+            else f"{missing:,} messages have no unit in their queue: they are counted {without}"
         )
     if counted.disorder:
         yield StoreWarning(
