@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from storage.format.message import MessageExt
     from storage.readonly import StoreView
 
     from .edges import TimesOf
@@ -85,9 +86,9 @@ class Partials(NamedTuple):
     missing: PartialCounts
     """Messages whose units are missing (of key NO_UNIT), and those that were deleted since the plan
     (DELETED): they are in the counts of the other two, but have no bytes and no time."""
-    texts: dict[int, str | None]
-    """Tags by their numbers: the queue's hash, or a number made here; None where that is no hash of
-    the message's tag."""
+    texts: dict[tuple[str, int], str | None]
+    """Tags by topic and number: the queue's hash, or a number made here. None where that is no hash
+    of the message's tag; without an entry if no message was found that can be read."""
     disorder: bool
 
     @property
@@ -137,12 +138,12 @@ def count_unread(
             tags.append(_by_key(task.queue, units, segments, _tag_keys(view, task, units, texts)))
         else:
             by_tag = _by_key(task.queue, units, segments, units.tags)
-            for tag, example in _examples(units.tags, set(by_tag.key.tolist()) - texts.keys()):
-                texts[tag] = _text(view, task, units.first + example, tag)
+            _note_texts(view, task, units, set(by_tag.key.tolist()) - texts.keys(), texts)
             tags.append(by_tag)
         del units  # before the next ones are read
     del texts[0]
-    return Partials(add_up(minutes), add_up(tags), add_up(missing), texts, disorder)
+    by_topic = {(task.topic, tag): text for tag, text in texts.items()}
+    return Partials(add_up(minutes), add_up(tags), add_up(missing), by_topic, disorder)
 
 
 def add_up(parts: Sequence[PartialCounts]) -> PartialCounts:
@@ -248,6 +249,48 @@ def _examples(tags: NDArray[np.int64], wanted: Collection[int]) -> Iterator[tupl
         yield tag, found if tags[found] == tag else int((tags == tag).argmax())
 
 
+def _further_examples(
+    tags: NDArray[np.int64], wanted: Sequence[int]
+) -> Iterator[tuple[int, Sequence[int]]]:
+    """Where else these tags can be found: some places of each, from near its first one to its last
+    one, so that most lie elsewhere in the log."""
+    order = np.argsort(tags, kind="stable")
+    names = np.array(wanted, np.int64)
+    begins = np.searchsorted(tags, names, "left", sorter=order).tolist()
+    ends = np.searchsorted(tags, names, "right", sorter=order).tolist()
+    for tag, begin, end in zip(wanted, begins, ends, strict=True):
+        some = dict.fromkeys((begin + 1, (begin + end) // 2, end - 1))
+        yield tag, [int(order[at]) for at in some if begin < at < end]
+
+
+def _note_texts(
+    view: StoreView,
+    task: QueueTask,
+    units: Units,
+    wanted: Collection[int],
+    texts: dict[int, str | None],
+) -> None:
+    """Note the texts of these tags in ``texts``: of the first message that tells, of a few."""
+    without = []
+    for tag, example in _examples(units.tags, wanted):
+        if not _notes_text(view, task, units.first + example, tag, texts):
+            without.append(tag)
+    if without:
+        for tag, examples in _further_examples(units.tags, without):
+            any(_notes_text(view, task, units.first + at, tag, texts) for at in examples)
+
+
+def _notes_text(
+    view: StoreView, task: QueueTask, offset: int, tag: int, texts: dict[int, str | None]
+) -> bool:
+    """Note what a message says of the text of a tag, if it can be read; whether that is one."""
+    message = _message(view, task, offset)
+    if message is None:
+        return False
+    texts[tag] = _text(message, tag)
+    return texts[tag] is not None
+
+
 def _tag_keys(
     view: StoreView, task: QueueTask, units: Units, texts: dict[int, str | None]
 ) -> NDArray[np.int64]:
@@ -255,7 +298,8 @@ def _tag_keys(
     numbers: dict[str, int] = {}
     keys = np.zeros(len(units), np.int64)
     for at, tag in enumerate(units.tags.tolist()):
-        text = _text(view, task, units.first + at, tag) if tag else None
+        message = _message(view, task, units.first + at) if tag else None
+        text = None if message is None else _text(message, tag)
         if text is None:
             continue
         number = numbers.get(text)
@@ -267,13 +311,16 @@ def _tag_keys(
     return keys
 
 
-def _text(view: StoreView, task: QueueTask, offset: int, tag: int) -> str | None:
-    """The tag of a message, if the number in the queue is its hash."""
+def _message(view: StoreView, task: QueueTask, offset: int) -> MessageExt | None:
     unit = view.unit(task.topic, task.queue_id, offset)
-    message = (
-        None if unit is None else view.message_of_unit(task.topic, task.queue_id, offset, unit)
-    )
-    text = None if message is None else message.tags
+    if unit is None:
+        return None
+    return view.message_of_unit(task.topic, task.queue_id, offset, unit)
+
+
+def _text(message: MessageExt, tag: int) -> str | None:
+    """The tag of a message, if the number in the queue is its hash."""
+    text = message.tags
     return text if text is not None and tags_code(text) == tag else None
 
 

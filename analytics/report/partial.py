@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 Place = tuple[str, str]
 """Group and topic."""
 Tags = dict[str | None, tuple[int, int]]
-"""Messages and bytes by tag; None: no tag, or a number that is no hash of one."""
+"""Messages and bytes by tag; None: no tag, one that cannot be read, or a number that is no hash of
+one."""
 _QUEUE_BITS: Final = 32
 
 
@@ -78,7 +79,7 @@ def share_of(scan: StoreScan, counted: Partials) -> PartialReport:
         scan.marks,
         group_lags,
         minutes,
-        {place: _by_text(amounts, counted.texts) for place, amounts in tags.items()},
+        {place: _by_text(place[1], amounts, counted.texts) for place, amounts in tags.items()},
         scan.agenda,
         scan.orphans,
         [one._replace(text=f"{scan.ref.broker}: {one.text}") for one in _warnings(scan, counted)],
@@ -152,10 +153,10 @@ def _amounts(names: NDArray[np.int64], messages: NDArray[Any], sizes: NDArray[An
     return Amounts(names[some], messages[some].astype(np.int64), sizes[some].astype(np.int64))
 
 
-def _by_text(amounts: Amounts, texts: Mapping[int, str | None]) -> Tags:
+def _by_text(topic: str, amounts: Amounts, texts: Mapping[tuple[str, int], str | None]) -> Tags:
     found: Tags = {}
     for key, messages, size in zip(*(column.tolist() for column in amounts), strict=True):
-        text = texts.get(key)
+        text = texts.get((topic, key))
         before = found.get(text, (0, 0))
         found[text] = (before[0] + messages, before[1] + size)
     return found
