@@ -40,7 +40,7 @@ def do(work: CountTask) -> Partials:
             task,
             edges,
             view.store_timestamps,
-            each_time=work.each_time,
+            each_time=work.each_time or not len(edges.times),
             each_tag=work.each_tag,
         )
         for task in work.tasks

@@ -16,7 +16,7 @@ import numpy as np
 from storage import native
 from storage.format.java_hash import tags_code
 
-from .edges import DisorderError, MinuteEdges
+from .edges import DisorderError, MinuteEdges, UnreadableRecordError
 from .units import read_units
 
 if TYPE_CHECKING:
@@ -79,7 +79,8 @@ NO_CELLS: Final = PartialCounts(
 
 
 class Partials(NamedTuple):
-    """Results of a task. ``disorder``: every record had to be read."""
+    """Results of a task. ``disorder``: store times go back, so that other parts of the log that
+    were counted by their order may be wrong."""
 
     minutes: PartialCounts
     tags: PartialCounts
@@ -108,8 +109,8 @@ def count_unread(
 ) -> Partials:
     """Count one task. ``edges`` are minutes' beginnings that lie around all times of the backlog.
 
-    ``each_time``: read the time of every record, as is done anyway where store times are out of
-    order. ``each_tag``: read every tag, too, which distinguishes tags of the same hash; 10 us a
+    ``each_time``: read the time of every record, as is done anyway in each chunk in which store
+    times are out of order, units are missing, or a record is met that cannot be read. ``each_tag``: read every tag, too, which distinguishes tags of the same hash; 10 us a
     message.
     """
     minutes: list[PartialCounts] = []
@@ -131,6 +132,8 @@ def count_unread(
                 found = _by_edges(task.queue, units, segments, edges, times_of)
             except DisorderError:
                 disorder = True
+            except UnreadableRecordError:
+                pass  # its neighbours have their order
         if found is None:
             found = _by_records(task.queue, units, segments, times_of)
         minutes.append(found)

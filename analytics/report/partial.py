@@ -196,5 +196,5 @@ def _warnings(scan: StoreScan, counted: Partials) -> Iterator[StoreWarning]:
         )
     if counted.disorder:
         yield StoreWarning(
-            "store times go back in the log, or some could not be read: every record was looked at"
+            "store times go back in the log: the time of every unread message was read"
         )
