@@ -110,8 +110,8 @@ def count_unread(
     """Count one task. ``edges`` are minutes' beginnings that lie around all times of the backlog.
 
     ``each_time``: read the time of every record, as is done anyway in each chunk in which store
-    times are out of order, units are missing, or a record is met that cannot be read. ``each_tag``: read every tag, too, which distinguishes tags of the same hash; 10 us a
-    message.
+    times are out of order, units are missing, or a record is met that cannot be read. ``each_tag``:
+    read every tag, too, which distinguishes tags of the same hash; 10 us a message.
     """
     minutes: list[PartialCounts] = []
     tags: list[PartialCounts] = []

@@ -117,9 +117,7 @@ def _counted(
         found = engine.map(do, works, lambda done: tell(sum(sizes[:done])))
         for work, part in zip(works, found, strict=True):
             by_store[work.root].append(part)
-        wrong = {
-            root for root, parts in by_store.items() if any(part.disorder for part in parts)
-        }
+        wrong = {root for root, parts in by_store.items() if any(part.disorder for part in parts)}
         again = [work._replace(each_time=True) for work in works if work.root in wrong]
         by_store.update((root, []) for root in wrong)
         for work, part in zip(again, engine.map(do, again), strict=True):
