@@ -34,13 +34,15 @@ class CountTask(NamedTuple):
 def do(work: CountTask) -> Partials:
     """Count one piece. Raises the errors of ``StoreView.open``."""
     view, edges = _of(work)
+    first, last = work.minutes
+    are_far_apart = last - first >= MOST_MINUTES
     found = [
         count_unread(
             view,
             task,
             edges,
             view.store_timestamps,
-            each_time=work.each_time or not len(edges.times),
+            each_time=work.each_time or are_far_apart,
             each_tag=work.each_tag,
         )
         for task in work.tasks

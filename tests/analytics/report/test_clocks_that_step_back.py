@@ -82,3 +82,14 @@ def test_what_contradicts_the_order_is_not_learnt() -> None:
     assert places(edges, {12: 60, 17: 120, 28: 190}) == [1, 3]
     with pytest.raises(UnreadableRecordError):
         places(edges, {13: -1, 29: 240})
+
+
+def test_an_end_that_is_older_than_the_beginning_is_a_step_back(tmp_path: Path) -> None:
+    store = HandMade(TINY)
+    for step_ms in (0, 30_000, -200_000):
+        store.put("T", 0, step_ms=step_ms)
+    store.write(tmp_path)
+    write_offsets(tmp_path, {("g", "T", 0): 0})
+    found = report(tmp_path)
+    assert found.warnings == [SAID]
+    assert counts(found, "minutes", "minute_timestamp") == counted(tmp_path)["minutes"]
