@@ -34,13 +34,15 @@ class CountTask(NamedTuple):
 def do(work: CountTask) -> Partials:
     """Count one piece. Raises the errors of ``StoreView.open``."""
     view, edges = _of(work)
+    first, last = work.minutes
+    are_far_apart = last - first >= MOST_MINUTES
     found = [
         count_unread(
             view,
             task,
             edges,
             view.store_timestamps,
-            each_time=work.each_time,
+            each_time=work.each_time or are_far_apart,
             each_tag=work.each_tag,
         )
         for task in work.tasks
@@ -54,9 +56,22 @@ def together(parts: Sequence[Partials]) -> Partials:
         add_up([part.minutes for part in parts]),
         add_up([part.tags for part in parts]),
         add_up([part.missing for part in parts]),
-        {tag: text for part in parts for tag, text in part.texts.items()},
+        _texts(parts),
         any(part.disorder for part in parts),
     )
+
+
+def _texts(parts: Sequence[Partials]) -> dict[tuple[str, int], str | None]:
+    """The texts of tags; of two with one hash the same one in any order of the parts."""
+    found: dict[tuple[str, int], str | None] = {}
+    for part in parts:
+        for tag, text in part.texts.items():
+            before = found.get(tag)
+            if text is None or before is None:
+                found[tag] = before if text is None else text
+            else:
+                found[tag] = min(before, text)
+    return found
 
 
 def forget() -> None:

@@ -112,7 +112,8 @@ function trend(history, chart) {
 }
 
 function depths() {
-  const rows = [...new Map(report.groups.map((row) => [row.group, row])).values()].filter((row) => row.retry || row.dlq);
+  const rows = [...new Map(report.groups.map((row) => [row.group, row])).values()]
+    .filter((row) => row.retry !== 0 || row.dlq !== 0);
   return listed("depths", "Retries and dead letters", [WHERE[0],
     { key: "retry", title: "wait for a retry", kind: "count" }, { key: "dlq", title: "dead letters", kind: "count" }], rows, "dlq");
 }

@@ -23,7 +23,11 @@ TimesOf: TypeAlias = "Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[n
 
 
 class DisorderError(Exception):
-    """A record cannot be read, or store times go back: then every record must be read."""
+    """Store times go back: then the time of every record of the log must be read."""
+
+
+class UnreadableRecordError(Exception):
+    """A record cannot be read: then the time of each of those that were asked about must be."""
 
 
 class MinuteEdges:
@@ -44,7 +48,7 @@ class MinuteEdges:
     ) -> NDArray[np.int64]:
         """For each edge: how many records at log offsets ``offsets`` (ascending) are older.
 
-        Raises DisorderError.
+        Raises DisorderError and UnreadableRecordError.
         """
         low = np.searchsorted(offsets, self._older, "right")
         high = np.searchsorted(offsets, self._newer, "left")
@@ -58,13 +62,17 @@ class MinuteEdges:
     def _learn(self, offsets: NDArray[np.int64], stored: NDArray[np.int64]) -> None:
         """Add the store times of records (ascending)."""
         self.reads += len(offsets)
-        if (stored < 0).any() or (np.diff(stored) < 0).any():
+        if (stored < 0).any():
+            raise UnreadableRecordError
+        if (np.diff(stored) < 0).any():
             raise DisorderError
         # How many of the records were stored before each edge.
         before = np.searchsorted(stored, self.times, "left")
         some = before > 0
-        self._older[some] = np.maximum(self._older[some], offsets[before[some] - 1])
+        older, newer = self._older.copy(), self._newer.copy()
+        older[some] = np.maximum(older[some], offsets[before[some] - 1])
         rest = before < len(offsets)
-        self._newer[rest] = np.minimum(self._newer[rest], offsets[before[rest]])
-        if (self._older >= self._newer).any():
-            raise DisorderError
+        newer[rest] = np.minimum(newer[rest], offsets[before[rest]])
+        if (older >= newer).any():
+            raise DisorderError  # nothing is learnt of what contradicts the rest
+        self._older, self._newer = older, newer

@@ -16,7 +16,7 @@ import numpy as np
 from storage import native
 from storage.format.java_hash import tags_code
 
-from .edges import DisorderError, MinuteEdges
+from .edges import DisorderError, MinuteEdges, UnreadableRecordError
 from .units import read_units
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from storage.format.message import MessageExt
     from storage.readonly import StoreView
 
     from .edges import TimesOf
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
 MINUTE_MS: Final = 60_000
 UNKNOWN_MINUTE: Final = -1
 """The minute of messages whose store time cannot be read."""
+NO_UNIT: Final = 0
+"""The key of messages whose units are missing."""
+DELETED: Final = 1
+"""The key of messages that were deleted before they were counted."""
 CHUNK: Final = 1 << 20
 """Units that are processed together: about 100 MB of memory at most."""
 _SAMPLE: Final = 1024
@@ -74,17 +79,23 @@ NO_CELLS: Final = PartialCounts(
 
 
 class Partials(NamedTuple):
-    """Results of a task. ``disorder``: every record had to be read."""
+    """Results of a task. ``disorder``: store times go back, so that other parts of the log that
+    were counted by their order may be wrong."""
 
     minutes: PartialCounts
     tags: PartialCounts
     missing: PartialCounts
-    """Messages whose units are missing (all of key 0): they are in the counts of the other two, but
-    have no bytes and no time."""
-    texts: dict[int, str | None]
-    """Tags by their numbers: the queue's hash, or a number made here; None where that is no hash of
-    the message's tag."""
+    """Messages whose units are missing (of key NO_UNIT), and those that were deleted since the plan
+    (DELETED): they are in the counts of the other two, but have no bytes and no time."""
+    texts: dict[tuple[str, int], str | None]
+    """Tags by topic and number: the queue's hash, or a number made here. None where that is no hash
+    of the message's tag; without an entry if no message was found that can be read."""
     disorder: bool
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether units are missing of messages that have not been deleted."""
+        return bool((self.missing.key == NO_UNIT).any())
 
 
 def count_unread(
@@ -98,9 +109,9 @@ def count_unread(
 ) -> Partials:
     """Count one task. ``edges`` are minutes' beginnings that lie around all times of the backlog.
 
-    ``each_time``: read the time of every record, as is done anyway where store times are out of
-    order. ``each_tag``: read every tag, too, which distinguishes tags of the same hash; 10 us a
-    message.
+    ``each_time``: read the time of every record, as is done anyway in each chunk in which store
+    times are out of order, units are missing, or a record is met that cannot be read. ``each_tag``:
+    read every tag, too, which distinguishes tags of the same hash; 10 us a message.
     """
     minutes: list[PartialCounts] = []
     tags: list[PartialCounts] = []
@@ -111,13 +122,18 @@ def count_unread(
         end = min(first + CHUNK, task.end)
         units = read_units(view, task.topic, task.queue_id, first, end)
         segments = _segments(task.cuts, first, end)
-        missing.append(_missing(task.queue, units, segments))
+        is_whole = _are_whole(units)
+        if not is_whole:
+            low = view.min_offset_in_queue(task.topic, task.queue_id)
+            missing += _missing(task.queue, units, segments, low - first)
         found: PartialCounts | None = None
-        if not each_time:
+        if is_whole and not each_time:  # missing units have no order
             try:
                 found = _by_edges(task.queue, units, segments, edges, times_of)
             except DisorderError:
                 disorder = True
+            except UnreadableRecordError:
+                pass  # its neighbours have their order
         if found is None:
             found = _by_records(task.queue, units, segments, times_of)
         minutes.append(found)
@@ -125,12 +141,12 @@ def count_unread(
             tags.append(_by_key(task.queue, units, segments, _tag_keys(view, task, units, texts)))
         else:
             by_tag = _by_key(task.queue, units, segments, units.tags)
-            for tag, example in _examples(units.tags, set(by_tag.key.tolist()) - texts.keys()):
-                texts[tag] = _text(view, task, units.first + example, tag)
+            _note_texts(view, task, units, set(by_tag.key.tolist()) - texts.keys(), texts)
             tags.append(by_tag)
         del units  # before the next ones are read
     del texts[0]
-    return Partials(add_up(minutes), add_up(tags), add_up(missing), texts, disorder)
+    by_topic = {(task.topic, tag): text for tag, text in texts.items()}
+    return Partials(add_up(minutes), add_up(tags), add_up(missing), by_topic, disorder)
 
 
 def add_up(parts: Sequence[PartialCounts]) -> PartialCounts:
@@ -182,21 +198,22 @@ def _are_whole(units: Units) -> bool:
     return int(np.count_nonzero(units.sizes)) == len(units)
 
 
-def _missing(queue: int, units: Units, segments: NDArray[np.int64]) -> PartialCounts:
-    if _are_whole(units):
-        return NO_CELLS
+def _missing(
+    queue: int, units: Units, segments: NDArray[np.int64], deleted: int
+) -> Iterator[PartialCounts]:
+    """The missing units; those of the first ``deleted`` messages by themselves."""
     gone = np.flatnonzero(units.sizes == 0)
-    count = np.bincount(np.searchsorted(segments, gone, "right") - 1, minlength=len(segments))
+    split = int(np.searchsorted(gone, deleted))
     nothing = np.zeros(len(segments), np.int64)
-    return _cells(queue, np.arange(len(segments)), nothing, count, nothing)
+    for key, some in ((DELETED, gone[:split]), (NO_UNIT, gone[split:])):
+        count = np.bincount(np.searchsorted(segments, some, "right") - 1, minlength=len(segments))
+        yield _cells(queue, np.arange(len(segments)), nothing + key, count, nothing)
 
 
 def _by_edges(
     queue: int, units: Units, segments: NDArray[np.int64], edges: MinuteEdges, times_of: TimesOf
 ) -> PartialCounts:
     """By minute without reading each record: minutes end where edges lie."""
-    if not _are_whole(units):
-        raise DisorderError  # missing units have no order
     at = edges.positions(units.places, units.sizes, times_of)
     # Between two neighbours of these all units have one segment and one minute.
     bounds = np.unique(np.concatenate((segments, at, [len(units)])))
@@ -235,6 +252,48 @@ def _examples(tags: NDArray[np.int64], wanted: Collection[int]) -> Iterator[tupl
         yield tag, found if tags[found] == tag else int((tags == tag).argmax())
 
 
+def _further_examples(
+    tags: NDArray[np.int64], wanted: Sequence[int]
+) -> Iterator[tuple[int, Sequence[int]]]:
+    """Where else these tags can be found: some places of each, from near its first one to its last
+    one, so that most lie elsewhere in the log."""
+    order = np.argsort(tags, kind="stable")
+    names = np.array(wanted, np.int64)
+    begins = np.searchsorted(tags, names, "left", sorter=order).tolist()
+    ends = np.searchsorted(tags, names, "right", sorter=order).tolist()
+    for tag, begin, end in zip(wanted, begins, ends, strict=True):
+        some = dict.fromkeys((begin + 1, (begin + end) // 2, end - 1))
+        yield tag, [int(order[at]) for at in some if begin < at < end]
+
+
+def _note_texts(
+    view: StoreView,
+    task: QueueTask,
+    units: Units,
+    wanted: Collection[int],
+    texts: dict[int, str | None],
+) -> None:
+    """Note the texts of these tags in ``texts``: of the first message that tells, of a few."""
+    without = []
+    for tag, example in _examples(units.tags, wanted):
+        if not _notes_text(view, task, units.first + example, tag, texts):
+            without.append(tag)
+    if without:
+        for tag, examples in _further_examples(units.tags, without):
+            any(_notes_text(view, task, units.first + at, tag, texts) for at in examples)
+
+
+def _notes_text(
+    view: StoreView, task: QueueTask, offset: int, tag: int, texts: dict[int, str | None]
+) -> bool:
+    """Note what a message says of the text of a tag, if it can be read; whether that is one."""
+    message = _message(view, task, offset)
+    if message is None:
+        return False
+    texts[tag] = _text(message, tag)
+    return texts[tag] is not None
+
+
 def _tag_keys(
     view: StoreView, task: QueueTask, units: Units, texts: dict[int, str | None]
 ) -> NDArray[np.int64]:
@@ -242,7 +301,8 @@ def _tag_keys(
     numbers: dict[str, int] = {}
     keys = np.zeros(len(units), np.int64)
     for at, tag in enumerate(units.tags.tolist()):
-        text = _text(view, task, units.first + at, tag) if tag else None
+        message = _message(view, task, units.first + at) if tag else None
+        text = None if message is None else _text(message, tag)
         if text is None:
             continue
         number = numbers.get(text)
@@ -254,13 +314,16 @@ def _tag_keys(
     return keys
 
 
-def _text(view: StoreView, task: QueueTask, offset: int, tag: int) -> str | None:
-    """The tag of a message, if the number in the queue is its hash."""
+def _message(view: StoreView, task: QueueTask, offset: int) -> MessageExt | None:
     unit = view.unit(task.topic, task.queue_id, offset)
-    message = (
-        None if unit is None else view.message_of_unit(task.topic, task.queue_id, offset, unit)
-    )
-    text = None if message is None else message.tags
+    if unit is None:
+        return None
+    return view.message_of_unit(task.topic, task.queue_id, offset, unit)
+
+
+def _text(message: MessageExt, tag: int) -> str | None:
+    """The tag of a message, if the number in the queue is its hash."""
+    text = message.tags
     return text if text is not None and tags_code(text) == tag else None
 
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
+from storage.format.cq_unit import PRE_BLANK_SIZE
+from storage.read.gaps import after_gap
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,8 +21,8 @@ class Units(NamedTuple):
     """Units of consecutive queue offsets, from ``first`` on.
 
     ``places`` are commit log offsets, ascending; ``sizes`` bytes of the records; ``tags`` the
-    queue's hashes of tags. A unit whose file is missing, or which names no record, has size 0, the
-    offset of the one before it (-1 without any) and tag 0.
+    queue's hashes of tags. A unit that is missing or names no record, or whose message has been
+    deleted, has size 0, the offset of the one before it (-1 without any) and tag 0.
     """
 
     first: int
@@ -35,20 +36,20 @@ class Units(NamedTuple):
 
 
 def read_units(view: StoreView, topic: str, queue_id: int, first: int, end: int) -> Units:
-    """Read the units [first, end), which lie within the queue's bounds; 24 bytes of memory each.
+    """Read the units [first, end), which lay within the queue's bounds; 24 bytes of memory each.
 
-    Missing units are marked: the answer has ``end - first`` units.
+    Missing units are marked, and those of messages that were deleted since: the answer has
+    ``end - first`` units.
     """
     count = end - first
     places = np.full(count, -1, np.int64)
     sizes = np.zeros(count, np.int64)
     tags = np.zeros(count, np.int64)
-    per_file = view.config.mapped_file_size_consume_queue // CQ_STORE_UNIT_SIZE
     at = first
     while at < end:
         found = view.unit_view(topic, queue_id, at, end)
         if found is None:
-            at += per_file - at % per_file
+            at = after_gap(view, topic, queue_id, at, end)
             continue
         table = np.frombuffer(found, _UNIT)
         here = slice(at - first, at - first + len(table))

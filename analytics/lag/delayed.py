@@ -11,6 +11,7 @@ from storage.format.cq_unit import MAX_EXT_ADDR
 from storage.format.delay import CLOCK_STEP_MS, parse_delay_levels
 from storage.format.java_numbers import parse_digits
 from storage.format.message import PROPERTY_REAL_QUEUE_ID, PROPERTY_REAL_TOPIC, SCHEDULE_TOPIC
+from storage.read.gaps import after_gap
 
 if TYPE_CHECKING:
     from storage.format.message import MessageExt
@@ -153,11 +154,14 @@ def waiting(view: StoreView, level: Level) -> Iterator[DelayedMessages]:
 
 
 def _messages(view: StoreView, level: Level, at: int) -> Iterator[tuple[DelayedMessages, int, int]]:
-    """The messages of a level from an offset on, with their queue offsets and log offsets."""
+    """The messages of a level from an offset on, with their queue offsets and log offsets.
+
+    Goes on after missing units, as delivery does.
+    """
     while at < level.max_offset:
         units = view.units(SCHEDULE_TOPIC, level.queue_id, at, _UNITS)
         if not units:
-            return
+            at = after_gap(view, SCHEDULE_TOPIC, level.queue_id, at, level.max_offset)
         for offset, unit in enumerate(units, at):
             message = view.message_of_unit(SCHEDULE_TOPIC, level.queue_id, offset, unit)
             found = None if message is None else _waiting(message, level, unit[2])

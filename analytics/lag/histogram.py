@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.format.cq_unit import CQ_STORE_UNIT, PRE_BLANK_SIZE
+from storage.read.gaps import after_gap
 from storage.readonly import Boundary
 
 from .exact_times import EACH_TIME_UP_TO, Part, stored_times
@@ -138,7 +139,8 @@ def by_size(view: StoreView, parts: Iterable[Part], edges: Sequence[int]) -> lis
         while offset is not None and offset < what.max_offset:
             units = view.unit_view(topic, queue_id, offset, what.max_offset)
             if units is None:
-                break
+                offset = after_gap(view, topic, queue_id, offset, what.max_offset)
+                continue
             add(units, edges, counts, sizes)
             offset += len(units) // CQ_STORE_UNIT.size
     bounds = [None, *edges, None]

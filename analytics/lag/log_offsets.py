@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
+from storage.format.cq_unit import PRE_BLANK_SIZE
+from storage.read.gaps import after_gap
 
 if TYPE_CHECKING:
     from storage.readonly import StoreView
@@ -30,12 +31,11 @@ def place_from(
     view: StoreView, topic: str, queue_id: int, offset: int, end: int
 ) -> tuple[int, int | None]:
     """The first message from ``offset`` on whose unit names a record, and its log offset."""
-    per_file = view.config.mapped_file_size_consume_queue // CQ_STORE_UNIT_SIZE
     log_end = view.log_max_offset()
     while offset < end:
         unit = view.unit(topic, queue_id, offset)
-        if unit is None:  # the others of that file are missing, too
-            offset += per_file - offset % per_file
+        if unit is None:
+            offset = after_gap(view, topic, queue_id, offset, end)
         elif 0 < unit[1] < PRE_BLANK_SIZE and 0 <= unit[0] < log_end:
             return offset, unit[0]
         else:

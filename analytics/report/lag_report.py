@@ -81,7 +81,7 @@ def lag_report(
     for some in _rounds(scans):
         for one, found in zip(some, _counted(engine, some, tell, exact=exact), strict=True):
             shares.append(share_of(one, found))
-            is_damaged = is_damaged or len(found.missing) > 0
+            is_damaged = is_damaged or found.is_damaged
         done += sum(one.backlog for one in some)
     warnings = [*(f"{one.ref.broker}: not read: {one.reason}" for one in failed), *notes]
     return MadeReport(make_report(shares, as_of, warnings), failed, shares, is_damaged)
@@ -106,7 +106,10 @@ def _rounds(scans: Sequence[StoreScan]) -> Iterator[Sequence[StoreScan]]:
 def _counted(
     engine: Engine, scans: Sequence[StoreScan], tell: Callable[[int], None], *, exact: bool
 ) -> list[Partials]:
-    """The unread messages in each store. ``tell`` is called with the number of counted messages."""
+    """The unread messages in each store. ``tell`` is called with the number of counted messages.
+
+    A store in which any task finds that times go back is counted again, by each message's time.
+    """
     works = plan(scans, engine.cores, exact=exact)
     sizes = [sum(task.end - task.first for task in work.tasks) for work in works]
     by_store: dict[str, list[Partials]] = defaultdict(list)
@@ -114,6 +117,11 @@ def _counted(
         found = engine.map(do, works, lambda done: tell(sum(sizes[:done])))
         for work, part in zip(works, found, strict=True):
             by_store[work.root].append(part)
+        wrong = {root for root, parts in by_store.items() if any(part.disorder for part in parts)}
+        again = [work._replace(each_time=True) for work in works if work.root in wrong]
+        by_store.update((root, []) for root in wrong)
+        for work, part in zip(again, engine.map(do, again), strict=True):
+            by_store[work.root].append(part._replace(disorder=True))
     finally:
         forget()
     return [together(by_store[one.ref.path]) for one in scans]

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from analytics.kernels.partials import DELETED
+
 from .amounts import Amounts
 from .scan import StoreWarning
 
@@ -28,7 +30,8 @@ if TYPE_CHECKING:
 Place = tuple[str, str]
 """Group and topic."""
 Tags = dict[str | None, tuple[int, int]]
-"""Messages and bytes by tag; None: no tag, or a number that is no hash of one."""
+"""Messages and bytes by tag; None: no tag, one that cannot be read, or a number that is no hash of
+one."""
 _QUEUE_BITS: Final = 32
 
 
@@ -76,11 +79,11 @@ def share_of(scan: StoreScan, counted: Partials) -> PartialReport:
         scan.marks,
         group_lags,
         minutes,
-        {place: _by_text(amounts, counted.texts) for place, amounts in tags.items()},
+        {place: _by_text(place[1], amounts, counted.texts) for place, amounts in tags.items()},
         scan.agenda,
         scan.orphans,
         [one._replace(text=f"{scan.ref.broker}: {one.text}") for one in _warnings(scan, counted)],
-        scan.is_damaged or len(counted.missing) > 0,
+        scan.is_damaged or counted.is_damaged,
     )
 
 
@@ -150,10 +153,10 @@ def _amounts(names: NDArray[np.int64], messages: NDArray[Any], sizes: NDArray[An
     return Amounts(names[some], messages[some].astype(np.int64), sizes[some].astype(np.int64))
 
 
-def _by_text(amounts: Amounts, texts: Mapping[int, str | None]) -> Tags:
+def _by_text(topic: str, amounts: Amounts, texts: Mapping[tuple[str, int], str | None]) -> Tags:
     found: Tags = {}
     for key, messages, size in zip(*(column.tolist() for column in amounts), strict=True):
-        text = texts.get(key)
+        text = texts.get((topic, key))
         before = found.get(text, (0, 0))
         found[text] = (before[0] + messages, before[1] + size)
     return found
@@ -175,15 +178,23 @@ def _warnings(scan: StoreScan, counted: Partials) -> Iterator[StoreWarning]:
     yield from scan.warnings
     for topic, sentence in about_orphans(scan.orphans).items():
         yield StoreWarning(sentence, None, topic)
-    missing = int(counted.missing.messages.sum())
+    without = "without bytes, time and tag"
+    deleted = int(counted.missing.messages[counted.missing.key == DELETED].sum())
+    if deleted:
+        yield StoreWarning(
+            f"1 message was deleted before it was counted: it is counted {without}"
+            if deleted == 1
+            else f"{deleted:,} messages were deleted before they were counted: they are counted "
+            f"{without}"
+        )
+    missing = int(counted.missing.messages.sum()) - deleted
     if missing:
         yield StoreWarning(
-            "1 message has no unit in its queue: it is counted without bytes, time and tag"
+            f"1 message has no unit in its queue: it is counted {without}"
             if missing == 1
-            else f"{missing:,} messages have no unit in their queue: they are counted without "
-            "bytes, time and tag"
+            else f"{missing:,} messages have no unit in their queue: they are counted {without}"
         )
     if counted.disorder:
         yield StoreWarning(
-            "store times go back in the log, or some could not be read: every record was looked at"
+            "store times go back in the log: the time of every unread message was read"
         )

@@ -83,7 +83,11 @@ def make_report(
     """Combine the partial reports of all stores."""
     by_group = _by_group(shares)
     minutes = {place: _minutes(place, shares) for place in by_group}
-    groups = [_group_row(place, group_lags, as_of) for place, group_lags in by_group.items()]
+    depths = _depths(shares)
+    groups = [
+        _group_row(place, group_lags, depths[place[0]], as_of)
+        for place, group_lags in by_group.items()
+    ]
     all_warnings = [*warnings, *(one.text for share in shares for one in share.warnings)]
     return Report(
         as_of,
@@ -130,7 +134,30 @@ def _minutes(place: Place, shares: Sequence[PartialReport]) -> Amounts:
     return added_up(parts) if parts else _NOTHING
 
 
-def _group_row(place: Place, group_lags: Sequence[tuple[str, GroupLag]], as_of: int) -> Row:
+def _depths(shares: Sequence[PartialReport]) -> dict[str, tuple[int | None, int]]:
+    """Waiting retries (None: not known) and dead letters of each group in all stores.
+
+    A store has one number for all topics of a group.
+    """
+    each: dict[str, dict[int, tuple[int | None, int]]] = defaultdict(dict)
+    for number, share in enumerate(shares):
+        for group_lag in share.group_lags:
+            each[group_lag.group][number] = group_lag.retry, group_lag.dlq
+    return {
+        group: (
+            sum_of_all(retry for retry, _ in stores.values()),
+            sum(dlq for _, dlq in stores.values()),
+        )
+        for group, stores in each.items()
+    }
+
+
+def _group_row(
+    place: Place,
+    group_lags: Sequence[tuple[str, GroupLag]],
+    depths: tuple[int | None, int],
+    as_of: int,
+) -> Row:
     # Queues of several brokers have the same ids: number them all, and name the worst at the end.
     together = [queue for _, group_lag in group_lags for queue in group_lag.queues]
     total = add_up([queue._replace(queue_id=at) for at, queue in enumerate(together)])
@@ -139,8 +166,8 @@ def _group_row(place: Place, group_lags: Sequence[tuple[str, GroupLag]], as_of: 
         **_named(place),
         **_figures(total, as_of),
         "status": str(total.status),
-        "retry": sum_of_all(group_lag.retry for _, group_lag in group_lags),
-        "dlq": sum(group_lag.dlq for _, group_lag in group_lags),
+        "retry": depths[0],
+        "dlq": depths[1],
         "worst_queue_id": None if at is None else together[at].queue_id,
         "skew": total.skew,
         "lost": total.lost,
@@ -270,11 +297,7 @@ def _totals(
         return [row[name] for row in groups if row[name] is not None]
 
     oldest = min(known("oldest_unread_timestamp"), default=None)
-    depths = {
-        (number, group_lag.group): (group_lag.retry, group_lag.dlq)
-        for number, share in enumerate(shares)
-        for group_lag in share.group_lags
-    }
+    depths = {row["group"]: (row["retry"], row["dlq"]) for row in groups}
     statuses = {
         queue.status
         for share in shares

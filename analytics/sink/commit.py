@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from analytics.errors import SinkCommitError
+from analytics.lag.log_offsets import first_at
 from broker.api.send import SendOptions
 from broker.embedded.broker import EmbeddedBroker
 from broker.send.message_builder import MessageBuilder
@@ -29,7 +30,7 @@ from storage.format.message import (
     RETRY_GROUP_TOPIC_PREFIX,
     SCHEDULE_TOPIC,
 )
-from storage.read.record_offsets import first_unit_at
+from storage.read.gaps import after_gap
 from storage.readonly import StoreView
 
 from .marker import BEGUN, DONE, Marker, MarkerFile
@@ -157,12 +158,13 @@ def _stored_ids(store: Path, marker: Marker) -> set[str]:
 
 def _ids_of_queue(view: StoreView, topic: str, queue_id: int, commitlog_offset: int) -> set[str]:
     low, high = view.queue_bounds(topic, queue_id)
-    at = first_unit_at(view, topic, queue_id, commitlog_offset, low, high)
+    at = first_at(view, topic, queue_id, commitlog_offset, low, high)
     found = set()
     while at < high:
         units = view.unit_bytes(topic, queue_id, at, min(_READ_TOGETHER, high - at))
         if not units:
-            break
+            at = after_gap(view, topic, queue_id, at, high)
+            continue
         for message in view.messages_of_units(topic, queue_id, at, units):
             if message is not None:
                 found.add(message.msg_id or "")

@@ -198,6 +198,7 @@ async function work(page) {
       tiles: await page.locator("#totals dd").allTextContents(),
       groups: await page.evaluate(rowsOf, "groups-table"),
       bars: await page.evaluate(rowsOf, "bars-table"),
+      depths: await page.evaluate(rowsOf, "depths-table"),
     };
   }
   await browser.close();

@@ -92,7 +92,9 @@ consumequeue    the queues' own units: quick to count, 20 bytes a message; ``sto
 offsets         progress of groups
 lag             progress and lag of groups
 lag_partials    unread messages, counted from one of the committed offsets
-                (``from_offset``) to the next, by minute and, in rows of their own, by tag
+                (``from_offset``) to the next, by minute and, in rows of their own, by tag; of
+                those whose units are missing only the number is known, in rows without minute,
+                tag and bytes
 
 The others are those of whole stores, see analytics.store_rows.row_types.
 """

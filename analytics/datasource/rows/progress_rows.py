@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import uuid4
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 Row = dict[str, object]
 _US_PER_MS: Final = 1000
+_NO_TAG: Final = 0
+"""The hash of no tag, and what stands for that of a missing unit."""
 
 
 class GroupPosition(NamedTuple):
@@ -96,8 +98,11 @@ def partial_rows(share: StoreShare, options: Options, chosen: Selection) -> Iter
         for work in works:
             found = do(work)
             task = work.tasks[0]
-            yield from _cells(share.ref, task, found.minutes, "minute")
-            yield from _cells(share.ref, task, found.tags, "tags_code")
+            gone = _by_segment(found.missing)
+            yield from _cells(share.ref, task, found.minutes, "minute", gone)
+            yield from _cells(share.ref, task, found.tags, "tags_code", gone)
+            for segment, messages in gone.items():
+                yield _counts(share.ref, task, segment, messages, None)
     finally:
         forget()
 
@@ -124,24 +129,42 @@ def _works(
             yield CountTask(job, path, (task,), minutes, each_time=each_time)
 
 
-def _cells(ref: StoreRef, task: QueueTask, cells: PartialCounts, key: str) -> Iterator[Row]:
+def _by_segment(missing: PartialCounts) -> Counter[int]:
+    found: Counter[int] = Counter()
+    for segment, messages in zip(missing.segment.tolist(), missing.messages.tolist(), strict=True):
+        found[segment] += messages
+    return found
+
+
+def _cells(
+    ref: StoreRef, task: QueueTask, cells: PartialCounts, key: str, gone: Mapping[int, int]
+) -> Iterator[Row]:
+    """Rows by minute or tag, without the messages whose units are missing: ``gone`` by segment."""
+    unknown = UNKNOWN_MINUTE if key == "minute" else _NO_TAG
     columns = (cells.segment, cells.key, cells.messages, cells.bytes)
     for segment, value, messages, size in zip(*(c.tolist() for c in columns), strict=True):
-        row: Row = {
-            "broker": ref.broker,
-            "topic": task.topic,
-            "queue_id": task.queue_id,
-            "from_offset": task.cuts[segment],
-            "minute": None,
-            "tags_code": None,
-            "messages": messages,
-            "bytes": size,
-        }
+        known = messages - gone.get(segment, 0) if value == unknown else messages
+        if not known:
+            continue
+        row = _counts(ref, task, segment, known, size)
         if key == "tags_code":
             row[key] = value
         elif value != UNKNOWN_MINUTE:
             row[key] = value * MINUTE_MS * _US_PER_MS
         yield row
+
+
+def _counts(ref: StoreRef, task: QueueTask, segment: int, messages: int, size: int | None) -> Row:
+    return {
+        "broker": ref.broker,
+        "topic": task.topic,
+        "queue_id": task.queue_id,
+        "from_offset": task.cuts[segment],
+        "minute": None,
+        "tags_code": None,
+        "messages": messages,
+        "bytes": size,
+    }
 
 
 def _place(ref: StoreRef, position: GroupPosition) -> Row:

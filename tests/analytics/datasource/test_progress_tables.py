@@ -12,13 +12,17 @@ import pytest
 
 from analytics.datasource.plan import store_shares
 from analytics.engines.local import LocalEngine
+from analytics.kernels.partials import MINUTE_MS
 from analytics.lag.selection import Choice
 from analytics.report.lag_report import lag_report
 from analytics.report.stores import find_stores
+from storage.format.java_hash import tags_code
+from storage.format.names import file_name
 from storage.store import MessageStore
 from tests.support import golden
 from tests.support.copies import copy_store
 from tests.support.golden_samples import SOME, SOME_READ_OTHERWISE
+from tests.support.hand_made import TINY as SHORT_FILES, HandMade
 from tests.support.samples import TINY, Sample
 from tests.support.spark_source import Row, columns_of, read_table, rows_of, source
 
@@ -116,12 +120,14 @@ def test_the_sum_of_lag_is_that_of_the_report_with_copies(tmp_path: Path) -> Non
 
 
 def summed(rows: Sequence[Row]) -> dict[tuple[object, ...], tuple[int, int]]:
-    """The counts of ``lag_partials`` by all that they are counted by."""
+    """The counts of ``lag_partials`` by all that they are counted by: those with bytes, and those
+    without."""
     found: dict[tuple[object, ...], tuple[int, int]] = {}
     for row in rows:
-        key = tuple(value for name, value in row.items() if name not in {"messages", "bytes"})
+        names = [name for name in row if name not in {"messages", "bytes"}]
+        key = (*(row[name] for name in names), row["bytes"] is None)
         messages, size = found.get(key, (0, 0))
-        found[key] = (messages + row["messages"], size + row["bytes"])
+        found[key] = (messages + row["messages"], size + (row["bytes"] or 0))
     return found
 
 
@@ -164,3 +170,36 @@ def test_all_tasks_of_a_store_end_its_queues_at_one_place(
         reader.partitions = lambda: parts  # type: ignore[method-assign]
         rows = rows_of(reader)
     assert [(row["max_offset"], row["lag"]) for row in rows] == [(5, 4)] * 6
+
+
+def test_of_messages_without_a_unit_only_their_number_is_known(tmp_path: Path) -> None:
+    store = HandMade(SHORT_FILES)
+    for number in range(15):
+        store.put("T", 0, tags=None if number % 2 else "a", step_ms=1)
+    store.write(tmp_path)
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "consumerOffset.json").write_text('{"offsetTable":{"T@g":{"0":2}}}')
+    (tmp_path / "consumequeue/T/0" / file_name(5 * 20)).unlink()
+    kept = [one for one in store.messages[2:] if not 5 <= one.queue_offset < 10]
+    minute = kept[0].store_timestamp // MINUTE_MS * MINUTE_MS
+    assert {one.store_timestamp // MINUTE_MS * MINUTE_MS for one in kept} == {minute}
+    rows = read_table("lag_partials", tmp_path)
+    assert {row["from_offset"] for row in rows} == {2}
+    times = [row["minute"] and round(row["minute"].timestamp() * 1000) for row in rows]
+    found = [
+        (time, row["tags_code"], row["messages"], row["bytes"])
+        for time, row in zip(times, rows, strict=True)
+    ]
+    by_tag: dict[int, list[int]] = {}
+    for one in kept:
+        by_tag.setdefault(tags_code(one.tags), []).append(one.size)
+    assert sorted(found, key=str) == sorted(
+        [
+            (minute, None, 8, sum(one.size for one in kept)),
+            (None, None, 5, None),
+            *((None, tag, len(sizes), sum(sizes)) for tag, sizes in by_tag.items()),
+        ],
+        key=str,
+    )
+    (lag,) = read_table("lag", tmp_path)
+    assert (lag["lag"], lag["lag_bytes"]) == (13, None)

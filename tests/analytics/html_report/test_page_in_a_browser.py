@@ -82,8 +82,8 @@ def odd_reports(report: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
         for moment in (None, 0, 2**62 // 60_000)
     ]
     groups = [
-        {**first, "lag": 2**62 + 1, "risk_timestamp": 2**62},
-        {**second, "lag": -1, "status": "x y"},
+        {**first, "lag": 2**62 + 1, "risk_timestamp": 2**62, "retry": None, "dlq": 0},
+        {**second, "lag": -1, "status": "x y", "retry": 2, "dlq": 2**62 + 1},
         *rest,
     ]
     yield "odd", {**report, "groups": groups, "minutes": moments}
@@ -226,6 +226,17 @@ def test_odd_figures_are_exact(seen: Any, report: dict[str, Any]) -> None:
     first = report["minutes"][0]["messages"]
     assert [int(row[1]) for row in odd["bars"]] == [first, first]
     assert f"{first} message of unknown time is in no bar." in odd["time"]
+
+
+def test_depths_that_are_not_known_are_shown(seen: Any, report: dict[str, Any]) -> None:
+    shown = {row[0]: row[1:] for row in seen["others"]["odd"]["depths"]}
+    first, second, *others = [row["group"] for row in report["groups"]]
+    assert first not in (second, *others)
+    assert shown[first] == [UNKNOWN, "0"]
+    assert shown[second] == ["2", str(2**62 + 1)]
+    rest = [row for row in report["groups"][2:] if (row["retry"], row["dlq"]) == (0, 0)]
+    assert rest
+    assert not {row["group"] for row in rest} & shown.keys()
 
 
 def test_keys_walk_and_look_closer(seen: Any) -> None:

@@ -218,3 +218,21 @@ def test_only_what_was_chosen(tmp_path: Path) -> None:
     with_retry = report(root, choice=Choice(["g"], None, True))
     assert [row["topic"] for row in with_retry.groups] == ["%RETRY%g", "T"]
     assert report(root, choice=Choice(None, ["U"])).groups == []
+
+
+def test_depths_are_those_of_the_group_in_all_topics_and_stores(tmp_path: Path) -> None:
+    for name, topics, letters in (("a", "T", 3), ("b", "TU", 0)):
+        store = HandMade(TINY)
+        for topic in topics:
+            store.put(topic, 0, name.encode())
+        for _ in range(letters):
+            store.put("%DLQ%g", 0)
+        (tmp_path / name).mkdir()
+        store.write(tmp_path / name)
+        write_offsets(tmp_path / name, {("g", topic, 0): 0 for topic in topics})
+    found = report(tmp_path / "a", tmp_path / "b")
+    assert [(row["topic"], row["retry"], row["dlq"]) for row in found.groups] == [
+        ("T", 0, 3),
+        ("U", 0, 3),
+    ]
+    assert (found.totals["retry"], found.totals["dlq"]) == (0, 3)

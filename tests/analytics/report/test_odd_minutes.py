@@ -1,8 +1,13 @@
 """A damaged store time may lie in any year: no memory is taken for the minutes up to it."""
 
+from pathlib import Path
+
 import pytest
 
 from analytics.engines import task
+from analytics.report import scan
+from tests.analytics.report.test_lag_report import report, write_offsets
+from tests.support.hand_made import TINY, HandMade
 
 _THIS_YEAR = 29_000_000
 
@@ -18,3 +23,15 @@ def test_minutes_far_apart_make_no_edges(minutes, tmp_path):
         assert len(edges.times) == 0
     finally:
         task.forget()
+
+
+def test_times_far_apart_do_not_go_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan, "EACH_TIME_UP_TO", -1)
+    store = HandMade(TINY)
+    for step_ms in (0, 1000, 10 * 366 * 86_400_000):
+        store.put("T", 0, step_ms=step_ms)
+    store.write(tmp_path)
+    write_offsets(tmp_path, {("g", "T", 0): 0})
+    found = report(tmp_path)
+    assert found.warnings == []
+    assert [row["messages"] for row in found.minutes] == [2, 1]

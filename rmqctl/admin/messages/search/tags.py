@@ -5,6 +5,7 @@ from heapq import merge
 from typing import TYPE_CHECKING, Final
 
 from storage.format.message import SCHEDULE_TOPIC
+from storage.read.gaps import after_gap
 
 if TYPE_CHECKING:
     from storage.read.tag_filter import TagFilter
@@ -33,4 +34,6 @@ def _in_queue(view: "StoreView", topic: str, queue_id: int, tags: "TagFilter") -
         for offset, _, code in units:
             if every or code < _LEAST_HASH or tags.matches(code):
                 yield offset
-        position += len(units) or _UNITS
+        position += len(units)
+        if not units:
+            position = after_gap(view, topic, queue_id, position, end)
