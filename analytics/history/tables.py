@@ -65,8 +65,8 @@ TABLES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The columns of each table, next to those of its run (see ``RUN``) and the times; names and units
 are those of the JSON. A row of ``groups`` is a group in a topic on one broker; rates of ``queues``
-are not rounded; copies of one log have ``marks`` in common. A warning without group and topic is
-about the whole store."""
+are not rounded; copies of one log have ``marks`` in common, and none at one place that differ. A
+warning without group and topic is about the whole store."""
 ADDED: Final = frozenset({("stores", "is_damaged"), ("warnings", "group"), ("warnings", "topic")})
 """Columns that files of earlier versions lack: they are null there."""
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from analytics.engines.local import LocalEngine
 from analytics.engines.task import do, forget, together
+from analytics.lag.log_offsets import first_at
 from analytics.lag.selection import Choice
 from storage.errors import CorruptFileError, RocketMQError
+from storage.readonly import StoreView
 
-from .copies import without_copies
+from .copies import lasting_mark_at, mark_at, sort_out
 from .partial import PartialReport, share_of
 from .report import Report, make_report
 from .scan import StoreScan, plan, scan
@@ -68,7 +71,7 @@ def lag_report(
     who = LocalEngine() if engine.is_here else engine
     scanned = who.map(partial(try_scan, as_of=as_of, choice=choice), refs)
     failed = tuple(one for one in scanned if isinstance(one, UnreadableStore))
-    scans, notes = without_copies([one for one in scanned if isinstance(one, StoreScan)])
+    scans, notes = _without_copies([one for one in scanned if isinstance(one, StoreScan)], who)
     total = sum(one.backlog for one in scans)
     done = 0
     is_damaged = any(one.is_damaged for one in scans)
@@ -85,6 +88,59 @@ def lag_report(
         done += sum(one.backlog for one in some)
     warnings = [*(f"{one.ref.broker}: not read: {one.reason}" for one in failed), *notes]
     return MadeReport(make_report(shares, as_of, warnings), failed, shares, is_damaged)
+
+
+def _without_copies(
+    scans: Sequence[StoreScan], who: Engine
+) -> tuple[list[StoreScan], Sequence[str]]:
+    """The scans without those of copies; marks of logs that have parted show that to a reader of
+    their kept reports."""
+    found = sort_out(scans, _ScanLooksUp(who))
+    kept = [
+        replace(scans[number], marks=scans[number].marks | found.differences[number])
+        for number in found.kept
+    ]
+    return kept, [*found.left_out, *found.parted]
+
+
+class _ScanLooksUp:
+    """Looks records of the logs of scanned stores up, where an engine works."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def last_marks(self, logs: Sequence[StoreScan]) -> Sequence[str | None]:
+        """The mark of the last record of each log, None where it is not known."""
+        return self._engine.map(_last_mark, [(one.ref.path, one.log[1]) for one in logs])
+
+    def marks_at(
+        self, asked: Sequence[tuple[StoreScan, Sequence[int]]]
+    ) -> Sequence[Sequence[str | None]]:
+        """The marks of records at log offsets of logs, None where no record begins."""
+        return self._engine.map(_marks_at, [(one.ref.path, places) for one, places in asked])
+
+
+def _last_mark(log: tuple[str, int]) -> str | None:
+    path, end = log
+    last: int | None = None
+    with StoreView.open(path) as view:
+        view.reads_log_at_random()
+        for topic, queue_id in view.queues():
+            low, high = view.queue_bounds(topic, queue_id)
+            unit = view.unit(topic, queue_id, high - 1)
+            if unit is not None and unit[0] >= end:  # stored since the scan
+                high = first_at(view, topic, queue_id, end, low, high)
+                unit = view.unit(topic, queue_id, high - 1)
+            if unit is not None and (last is None or unit[0] > last):
+                last = unit[0]
+        return None if last is None else lasting_mark_at(view, last)
+
+
+def _marks_at(log: tuple[str, Sequence[int]]) -> Sequence[str | None]:
+    path, places = log
+    with StoreView.open(path) as view:
+        view.reads_log_at_random()
+        return [mark_at(view, place) for place in places]
 
 
 def _rounds(scans: Sequence[StoreScan]) -> Iterator[Sequence[StoreScan]]:

@@ -42,7 +42,8 @@ class PartialReport(NamedTuple):
     log: tuple[int, int]
     """Begin and end of the commit log."""
     marks: frozenset[str]
-    """Marks of the first records of log files: copies of one log have some in common."""
+    """Marks of records, most of them the first ones of log files: copies of one log have some in
+    common, and none at one place that differ."""
     group_lags: Sequence[GroupLag]
     minutes: Mapping[Place, Amounts]
     """By minute (since 1970, UNKNOWN_MINUTE for an unknown one)."""

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from analytics.report.copies import without_copies
+from analytics.report.copies import mark_at, sort_out
 from storage.errors import RocketMQError
 
 from .log_now import LogLooks
@@ -41,7 +41,28 @@ def kept_logs(options: Options, looks: LogLooks) -> Sequence[LogNow]:
             if not options.skip_unreadable:
                 raise
             logger.warning("%s: left out, it cannot be read: %s", ref.broker, error)
-    kept, notes = without_copies(logs) if options.copies_once else (logs, [])
-    for note in notes:
+    if not options.copies_once:
+        return logs
+    found = sort_out(logs, _LogLooksUp())
+    for note in found.left_out:
         logger.warning("%s; copies=all reads it, too", note)
-    return kept
+    for note in found.parted:
+        logger.warning("%s", note)
+    return [logs[number] for number in found.kept]
+
+
+class _LogLooksUp:
+    """Looks records of logs up in their files."""
+
+    def last_marks(self, logs: Sequence[LogNow]) -> Sequence[str | None]:
+        """The mark of the last record of each log, None where it is not known."""
+        return [log.last_mark for log in logs]
+
+    def marks_at(self, asked: Sequence[tuple[LogNow, Sequence[int]]]) -> list[list[str | None]]:
+        """The marks of records at log offsets of logs, None where no record begins."""
+        return [_marks_at(log, places) for log, places in asked]
+
+
+def _marks_at(log: LogNow, places: Sequence[int]) -> list[str | None]:
+    with log.opened() as files:
+        return [mark_at(files, place) for place in places]

@@ -26,7 +26,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from analytics.report.copies import MOST_MARKS, mark_at
+from analytics.report.copies import lasting_mark_at, mark_at, marked_places
 from storage.coordination.lock_owners import is_java_running
 from storage.coordination.shared_state import SharedState, Word
 from storage.coordination.shared_state_check import contradiction
@@ -69,7 +69,7 @@ class LogNow(NamedTuple):
     """The last record, if it is known."""
     last_mark: str | None
     firsts: Mapping[int, str]
-    """Marks of the first records of its last files, by their offsets."""
+    """Marks of the first records of some of its files, by their offsets."""
 
     @property
     def log(self) -> tuple[int, int]:
@@ -78,7 +78,7 @@ class LogNow(NamedTuple):
 
     @property
     def marks(self) -> frozenset[str]:
-        """Marks of the first records of its last files: copies of one log share some."""
+        """Marks of the first records of some of its files: copies of one log share some."""
         return frozenset(self.firsts.values())
 
     @contextmanager
@@ -184,8 +184,8 @@ def _log_now(
     begin, log.end, last = found
     size = config.mapped_file_size_commit_log
     firsts: dict[int, str] = {}
-    for start in range(begin, log.end, size)[-MOST_MARKS:]:
-        mark = known.get(start) or mark_at(log, start)
+    for start in marked_places(begin, log.end, size):
+        mark = known.get(start) or lasting_mark_at(log, start)
         if mark is not None:
             firsts[start] = mark
     last_mark = None if last is None else known.get(last) or mark_at(log, last)

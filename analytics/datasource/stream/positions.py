@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from analytics.datasource.query.errors import OptionError
 from analytics.lag.log_offsets import first_at
-from analytics.report.copies import mark_of
+from analytics.report.copies import lasting_mark_at
 from analytics.report.stores import short_name
-from storage.format.sys_flag import REPLACED_FLAG
 from storage.readonly import StoreView
 
 if TYPE_CHECKING:
-    from analytics.datasource.plan.log_now import LogNow, OpenLog
+    from analytics.datasource.plan.log_now import LogNow
     from analytics.report.stores import StoreRef
 
 
@@ -97,7 +96,7 @@ def marks_before(log: LogNow, offset: int) -> tuple[str, ...]:
     if offset == log.end and log.last is not None:
         places.append(log.last)
     with log.opened() as files:
-        found = [_lasting_mark(files, place) for place in dict.fromkeys(places)]
+        found = [lasting_mark_at(files, place) for place in dict.fromkeys(places)]
     return tuple(mark for mark in found if mark is not None)
 
 
@@ -196,7 +195,7 @@ class _Agreements:
         if new:
             with self._logs[number].opened() as files:
                 for place in new:
-                    self._known[number, place] = _lasting_mark(files, place)
+                    self._known[number, place] = lasting_mark_at(files, place)
         return [self._known[number, place] for place in places]
 
 
@@ -239,11 +238,3 @@ def _has_unit(log: LogNow, place: int) -> bool:
 def _place(mark: str) -> int:
     text = mark.partition(" ")[0]
     return int(text) if text.isdigit() else 0
-
-
-def _lasting_mark(log: OpenLog, place: int) -> str | None:
-    """The mark of a record, None for one that a repair has put there."""
-    found = log.look_message_by_offset(place)
-    if found is None or found.sys_flag & REPLACED_FLAG:
-        return None
-    return mark_of(found, place)

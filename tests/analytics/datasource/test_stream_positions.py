@@ -61,6 +61,24 @@ def test_a_stream_fails_where_the_end_of_a_log_goes_back(tmp_path: Path) -> None
     assert lenient.trigger() == []
 
 
+def test_a_restored_store_beside_what_it_was_before_is_no_copy_of_that(tmp_path: Path) -> None:
+    """``store restore`` leaves the old store in a folder beside the new one."""
+    root = written(log_of(100), tmp_path / "shop")
+    stream = Stream(tmp_path / "*")
+    stream.drain()
+    root.rename(tmp_path / "shop.before-restore-20260101")
+    restored = log_of(40)
+    restored.put("T", 0, b"new")
+    written(restored, root)
+    with pytest.raises(DataLossError, match=rf"the log in {root} ends at byte .* older copy"):
+        Stream(tmp_path / "*", at=stream.at).trigger()
+    lenient = Stream(tmp_path / "*", at=stream.at, failOnDataLoss="false")
+    lenient.drain()
+    restored.put("T", 1, b"newer")
+    restored.write(root)
+    assert places(lenient.drain()) == stored(restored)[-1:]
+
+
 @pytest.mark.parametrize("longer", [False, True])
 def test_a_store_that_was_made_anew_is_noticed_however_long_it_is(
     tmp_path: Path, longer: bool
