@@ -91,7 +91,8 @@ class PartsPane(Pane):
         unread = any(part.rows is None and part.error is None for part in parts)
         goes_on = any(part.goes_on for part in parts)
         self.stopped = batch.stopped and (goes_on or (unread and self.look.walk))
-        self.loading = (goes_on or unread) and not self.stopped
+        self.partial = goes_on or unread
+        self.loading = self.partial and not self.stopped
         known = [part.as_of for part in parts if part.as_of is not None]
         self.as_of = min(known, default=None)
         self.hidden = 0
