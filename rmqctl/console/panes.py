@@ -172,13 +172,14 @@ class Pane:
         self.loading, self.stopped = True, False
 
     def leave(self) -> None:
-        """Take note that the screen is left, which ends a walk."""
-        if not self.walks:
+        """Take note that the screen is left, which ends what is read for it."""
+        self.rereading = None
+        if not self.loading or self.empty:
             return
-        if self.as_of is None:  # nothing would be there to come back to
-            self.begin_again()
-        else:
+        if self.look.walk and self.as_of is not None:
             self.loading, self.stopped = False, True
+        else:  # without rows, nothing would be there to come back to
+            self.begin_again()
 
     # Rows
 
