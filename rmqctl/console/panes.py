@@ -166,6 +166,12 @@ class Pane:
         """Whether its look is a walk that runs, or will."""
         return self.look.walk and self.loading and not self.empty
 
+    @property
+    def can_be_stopped(self) -> bool:
+        """Whether it is read, and ``x`` ends that."""
+        reads = self.loading or self.rereading is not None
+        return bool(self.number) and reads and not self.empty
+
     def begin_again(self) -> None:
         """Read a walk, or what is to be stopped, anew with the next look."""
         self.number = 0
@@ -233,9 +239,10 @@ class Pane:
     def _take_beside(self, batch: Batch) -> None:
         """Take note of a look whose rows are not shown, or not yet."""
         self.rereading = None if batch.complete else batch.progress
+        self.stopped = batch.stopped
         if self._coming is None:
             self._take_state(batch)
-            self.loading, self.stopped = not batch.complete, batch.stopped
+            self.loading = not batch.complete
         elif batch.complete:
             self._coming = None
             if batch.error is not None:

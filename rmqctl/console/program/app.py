@@ -278,10 +278,15 @@ class ConsoleApp(App[int], inherit_bindings=False):
         if self.paused:
             wanted = [p for p in wanted if p.lacks_rows or (goes_on and p.loading)]
         wanted = [pane for pane in wanted if pane.lost or not (pane.look.walk and pane.number)]
-        wanted = [pane for pane in wanted if not pane.stopped]
+        wanted = [pane for pane in wanted if not (pane.stopped or self.ends(pane))]
         for pane in wanted:
             self.read(pane)
         return any(not pane.empty for pane in wanted)
+
+    def ends(self, pane: Pane) -> bool:
+        """Whether what is read for a pane is to end, and has not ended yet."""
+        reader = self.walker if pane.look.walk else self.reader
+        return reader is not None and reader.stops(pane.number)
 
     def read(self, pane: Pane) -> None:
         """Read what a pane shows anew, after what waits to be read."""
