@@ -392,6 +392,7 @@ def test_shares_of_queues():
 def test_what_is_drawn_of_rows_that_are_not_there_says_so(screen, read, false, how, said):
     place = Place(screen, ("billing",))
     spec = spec_of(screen).panes[0]
+    assert spec.pane is not None
     pane = spec.pane(spec, place, View(Format.TABLE))
     for look in pane.looks:
         more = {} if look is read else how

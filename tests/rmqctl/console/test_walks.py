@@ -10,6 +10,7 @@ import pytest
 from textual.events import Key as KeyEvent
 
 from broker.embedded.broker import EmbeddedBroker
+from rmqctl.admin.messages import Search
 from rmqctl.console.looks import store as store_looks, walks
 from rmqctl.console.looks.look import Place, Progress, Source
 from rmqctl.console.looks.walks import KEPT
@@ -150,7 +151,7 @@ def test_a_search_that_is_stopped_says_how_far_it_came(stocked):
 @pytest.mark.slow
 def test_a_search_that_fails_half_way_says_how_far_it_came(stocked, monkeypatch):
     produce(stocked, "orders", 3000)
-    scanned = walks.Search.parts
+    scanned = Search.parts
 
     def parts(search):
         for part in scanned(search):
@@ -159,7 +160,7 @@ def test_a_search_that_fails_half_way_says_how_far_it_came(stocked, monkeypatch)
             raise OSError(errno.EIO, "the disk does not answer")
 
     async def steps(console):
-        monkeypatch.setattr(walks.Search, "parts", parts)
+        monkeypatch.setattr(Search, "parts", parts)
         await console.type(":search n -t orders")
         await console.press("enter")
         await console.until("failed (^r: again)")
@@ -168,7 +169,7 @@ def test_a_search_that_fails_half_way_says_how_far_it_came(stocked, monkeypatch)
         assert re.search(r"\d so far   1 of .* of the log searched, failed", console.text())
         await console.press("G", "n")
         assert "the search has failed (^r: again)" in console.text()
-        monkeypatch.setattr(walks.Search, "parts", scanned)
+        monkeypatch.setattr(Search, "parts", scanned)
         await console.press("ctrl+r")
         await console.until(lambda: not pane.error and not pane.loading)
         assert pane.table.total == 3060
