@@ -36,6 +36,11 @@ class AttentionRow(NamedTuple):
         """Whether null means that there is no such value, not that it is unknown."""
         return self.state in ("RISK", "DLQ", "LATE", "DISK", "LOST")
 
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Fields of a blank row whose null is unknown all the same."""
+        return ("age_ms",) if self.state == "DLQ" else ()
+
 
 _ORDER: Final = (
     *("STALL", "STOP", "REWIND", "RISK", "DLQ", "LATE", "DISK", "WARN", "LOST", "UNKNOWN"),
@@ -93,17 +98,19 @@ def of_risks(rows: Iterable[RiskRow]) -> Iterator[AttentionRow]:
 
 
 def of_dead_letters(
-    rows: Iterable[Any], now_ms: int, new: Mapping[str, int | None]
+    rows: Iterable[Any], now_ms: int, new: Mapping[str, int | None] | None
 ) -> Iterator[AttentionRow]:
-    """Groups with new dead letters that were neither sent again nor acknowledged.
+    """Groups with new dead letters that were neither sent again nor acknowledged, or with some of
+    which it is unknown when they came.
 
-    ``new`` has the number of new ones of each group.
+    ``new`` has the number of new ones of each group that may have some; None: it is not known yet.
     """
     for row in rows:
         age = None if row.newest_timestamp is None else max(0, now_ms - row.newest_timestamp)
-        if row.unhandled and age is not None and age < NEW_MS:
+        may_be_new = new is None or row.group in new if age is None else age < NEW_MS
+        if row.unhandled and may_be_new:
             command = _command("dlq", "list", "--where", "unhandled > 0")
-            count = new.get(row.group)
+            count = None if new is None else new.get(row.group)
             what = f"+{'?' if count is None else f'{count:,}'} in {format_duration(NEW_MS)}"
             what += f", {row.unhandled:,} unhandled"
             yield _row("DLQ", what, row.group, None, command)._replace(age_ms=age)

@@ -99,7 +99,9 @@ class FiguresPane(DrawnPane):
     def body(self, width: int, height: int) -> list[Line]:
         """The lines."""
         now = now_ms()
-        rows: list[LagRow] = self.rows_of(groups.GROUP) or []
+        rows: list[LagRow] | None = self.rows_of(groups.GROUP)
+        if rows is None:
+            return [self.unread(groups.GROUP)]
         if not rows:
             return [text_line(" the group has no progress and no members", Role.DIM)]
         status = worst(Health(row.status) for row in rows).value

@@ -12,7 +12,6 @@ from .details import DetailPane
 from .looks.dead_letters import BY, by_of
 from .looks.look import Place
 from .looks.messages import ALL, position_of, window_of
-from .panes import STOPPED
 
 if TYPE_CHECKING:
     from rmqctl.console.program.app import ConsoleApp
@@ -67,8 +66,12 @@ def do_next_hit(app: "ConsoleApp") -> None:
     before = pane.cursor
     pane.move(1)
     if pane.cursor == before:
-        ended = f"the search is {STOPPED}" if pane.stopped else "there is no further hit"
-        app.notice = "the search goes on" if pane.loading else ended
+        if pane.loading:
+            app.notice = "the search goes on"
+        elif pane.stopped or pane.failed:
+            app.notice = f"the search {'is' if pane.stopped else 'has'} {pane.ended}"
+        else:
+            app.notice = "there is no further hit"
 
 
 def do_more(app: "ConsoleApp") -> None:

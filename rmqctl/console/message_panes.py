@@ -9,11 +9,11 @@ from rmqctl.output.view import Format, View
 
 from .bodies import body_of
 from .looks.look import Place
-from .looks.messages import ALL
+from .looks.messages import ALL, KEPT_BYTES, LIST, range_words, window_of
 from .looks.walks import KEPT, filter_words
 from .panes import STOPPED, Pane
 from .reading import Batch
-from .tables import RowTable
+from .tables import RowTable, shape_options
 
 _SHOWN: Final = 400
 """Letters of a body in a list."""
@@ -70,6 +70,32 @@ class MessageListPane(Pane):
         if form.shows_wide_fields and self._chosen == self.usual_columns():
             view = view._replace(columns=self._base.columns)
         return view
+
+    def command(self) -> str:
+        """The command. Where the window has a part of what is there, a condition and an order would
+        choose from all of that, so the command reads the window's offsets; of several queues it
+        prints the window without them."""
+        view, look = self.table.view, self.look
+        if look is not LIST or not (view.where or view.sort) or not self._is_cut():
+            return super().command()
+        window = window_of(self.place)
+        offsets = [row.queue_offset for row in self.table.all_rows]
+        if window.queue == ALL or not offsets:
+            view = view._replace(where=None, sort=())
+        else:
+            words = range_words(window, min(offsets), max(offsets) + 1)
+            look = look._replace(words=lambda place: words)
+        return look.command(self.place, *shape_options(view))
+
+    def _is_cut(self) -> bool:
+        """Whether the command of the window would choose from more messages than the list has."""
+        if self.progress is None or self.progress.done >= self.progress.total:
+            return False
+        window = window_of(self.place)
+        if self.progress.done >= window.number():
+            return bool(window.start)  # those of --last are chosen first
+        size: int = sum(row.body_size for row in self.table.all_rows)
+        return size >= KEPT_BYTES
 
     def part_text(self) -> str:
         """Of what the rows are a part, if they are not whole."""

@@ -90,11 +90,9 @@ def dead_letters_line(
         return _line("DEAD LETTERS", UNKNOWN)
     having = [row for row in rows if row.unhandled]
     text = f"{sum(row.unhandled for row in having):,} unhandled in {_groups(len(having))}"
-    newest = max(
-        (row.newest_timestamp for row in having if row.newest_timestamp is not None), default=None
-    )
-    if newest is not None:
-        text += f"   newest {ago(now_ms - newest)}"
+    newest = [row.newest_timestamp for row in having]
+    if newest:
+        text += f"   newest {UNKNOWN if None in newest else ago(now_ms - max(newest))}"
     unknown = new is None or any(row.new is None for row in new)
     count = UNKNOWN if unknown else f"{sum(row.new for row in new or ()):,}"
     text += f"   +{count} in {format_duration(NEW_MS)}"

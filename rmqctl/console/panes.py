@@ -21,8 +21,9 @@ from .tables import UNKNOWN, Arranged, Filter, RowTable, shape_options, view_of
 
 _MANY = 1_000
 """Rows that are arranged by the thread that reads them."""
-STOPPED: Final = "stopped (^r: again)"
-"""The state of a walk that has not come to its end."""
+_AGAIN: Final = " (^r: again)"
+STOPPED: Final = f"stopped{_AGAIN}"
+"""The state of a walk that was ended before its end."""
 _LEAST_AGE_MS = 1_000
 """Rows that are younger are not called old, however often they are read."""
 _MARGIN = 2
@@ -97,10 +98,17 @@ class Pane:
         self.number = 0
         """The number of the latest request of its rows."""
         self.progress: Progress | None = None
+        """How far the look has come whose rows are shown."""
+        self.rereading: Progress | None = None
+        """How far the look is that runs while the rows of the look before are shown."""
         self.stopped = False
+        self.partial = True
+        """Whether the rows that are shown are not all rows of their look."""
         self.hidden = 0
         """System rows that are left out."""
         self.error: str | None = None
+        self._failed_at: int | None = None
+        """When the look began that has failed, in epoch ms."""
         self.lost = False
         """Whether the last look failed as the store could not be opened."""
         self.notices: tuple[str, ...] = ()
@@ -158,19 +166,26 @@ class Pane:
         """Whether its look is a walk that runs, or will."""
         return self.look.walk and self.loading and not self.empty
 
+    @property
+    def can_be_stopped(self) -> bool:
+        """Whether it is read, and ``x`` ends that."""
+        reads = self.loading or self.rereading is not None
+        return bool(self.number) and reads and not self.empty
+
     def begin_again(self) -> None:
         """Read a walk, or what is to be stopped, anew with the next look."""
         self.number = 0
         self.loading, self.stopped = True, False
 
     def leave(self) -> None:
-        """Take note that the screen is left, which ends a walk."""
-        if not self.walks:
+        """Take note that the screen is left, which ends what is read for it."""
+        self.rereading = None
+        if not self.loading or self.empty:
             return
-        if self.as_of is None:  # nothing would be there to come back to
-            self.begin_again()
-        else:
+        if self.look.walk and self.as_of is not None:
             self.loading, self.stopped = False, True
+        else:  # without rows, nothing would be there to come back to
+            self.begin_again()
 
     # Rows
 
@@ -193,26 +208,21 @@ class Pane:
 
     def take(self, batch: Batch) -> None:
         """Show the rows of a look once it is complete; where none are shown, as they come. One
-        that fails, or is stopped, leaves the rows of the look before."""
+        that fails, or is stopped, leaves the rows of the look before, or those that have come."""
         if batch.goes_on and self.as_of is not None and not self.loading:
             self._take_state(batch)
             return  # all rows of an earlier look are shown
         if batch.first:
             self._coming, self._replaces = None if self._shows_at_once() else [], True
-        if self._coming is not None and batch.error is None:
-            if batch.stopped:
-                self._coming = None
-                return
-            if not batch.complete:
-                self._coming += batch.rows
-                return
+        if self._leaves_rows(batch):
+            self._take_beside(batch)
+            return
         self._take_state(batch)
         self.loading = batch.goes_on or not batch.complete
-        self.progress, self.stopped = batch.progress, batch.stopped
-        if batch.error is not None:
-            return
+        self.progress, self.stopped, self.rereading = batch.progress, batch.stopped, None
         if self._is_without_rows(batch):
             return
+        self.partial = self.loading or batch.stopped or batch.error is not None
         key = self.cursor_key() if self._replaces or self._sought is None else self._sought
         self._show_rows(batch)
         self._replaces = False
@@ -220,15 +230,39 @@ class Pane:
         self._keep_cursor(key)
         self._sought = key if self.loading and self.cursor_key() != key else None
 
+    def _leaves_rows(self, batch: Batch) -> bool:
+        """Whether the rows of the look before are still shown."""
+        if self._coming is not None:
+            return batch.error is not None or batch.stopped or not batch.complete
+        return self.as_of is not None and self._is_without_rows(batch)
+
+    def _take_beside(self, batch: Batch) -> None:
+        """Take note of a look whose rows are not shown, or not yet."""
+        self.rereading = None if batch.complete else batch.progress
+        self.stopped = batch.stopped
+        if self._coming is None:
+            self._take_state(batch)
+            self.loading = not batch.complete
+        elif batch.complete:
+            self._coming = None
+            if batch.error is not None:
+                self._take_state(batch)
+        else:
+            self._coming += batch.rows
+
     def _is_without_rows(self, batch: Batch) -> bool:
-        """Whether a walk has not found its first row, or was stopped before: the rows of the look
-        before stay."""
-        is_first = self._coming is None and self._replaces and not self.look.endless
-        return is_first and not batch.rows and (batch.stopped or not batch.complete)
+        """Whether a look whose rows are shown as they come has not found its first row, or has
+        ended before."""
+        if batch.rows or self._coming is not None or not self._replaces:
+            return False
+        if batch.error is not None:
+            return True
+        return not self.look.endless and (batch.stopped or not batch.complete)
 
     def _take_state(self, batch: Batch) -> None:
         self.took_ms, self.notices, self.error = batch.took_ms, batch.notices, batch.error
         self.lost = batch.lost
+        self._failed_at = None if batch.error is None else batch.as_of
 
     def _shows_at_once(self) -> bool:
         """Whether rows are shown as they come."""
@@ -257,7 +291,8 @@ class Pane:
         self.table.set_rows([])
         self.cursor = self.top = 0
         self.as_of, self.error, self.loading = None, None, place is not None
-        self.notices, self.progress, self.stopped = (), None, False
+        self.notices, self.progress, self.rereading = (), None, None
+        self.stopped, self.partial = False, True
         return place is not None
 
     def cursor_key(self) -> tuple[Any, ...] | None:
@@ -418,17 +453,20 @@ class Pane:
     def age_text(self) -> str:
         """How old the rows are, where no look has read them anew; else nothing.
 
-        The age of rows of a look that failed stands above them.
+        Where a later look has failed, the age of the rows stands above them.
         """
         look = self.look
-        if self.as_of is None or self.empty or self.error is not None or look.endless:
+        if self.as_of is None or self.empty or look.endless:
+            return ""
+        if self.error is not None and self.as_of != self._failed_at:
             return ""
         if look.walk and self.loading:
             return ""
         least = self.every_ms * (1 if look.walk else 2)  # a look takes some time, too
         if now_ms() - self.as_of < max(least, _LEAST_AGE_MS):
             return ""
-        return age_of(self.as_of) + (" (^r: again)" if look.walk and not self.stopped else "")
+        said = self.stopped or self.error is not None
+        return age_of(self.as_of) + (_AGAIN if look.walk and not said else "")
 
     def said_of_rows(self) -> str:
         """The count of the rows and their age, for the line above them."""
@@ -436,30 +474,55 @@ class Pane:
 
     def part_text(self) -> str:
         """Of what the rows are a part, if they are not whole."""
-        if self.error is not None:
-            return "the last look failed"
-        if not (self.loading or self.stopped):
-            return ""
-        text = "so far" + (", stopped" if self.stopped else "")
-        return text + (f", {progress_text(self.progress)} read" if self.progress else "")
+        if not self._is_part:
+            if self.stopped:
+                return "the last look was stopped"
+            return "" if self.error is None else "the last look failed"
+        text = "so far"
+        if self.stopped or self.failed:
+            text += ", stopped" if self.stopped else ", failed"
+        progress = self._progress()
+        return text + (f", {progress_text(progress)} read" if progress else "")
 
     def export_view(self, form: Format) -> View:
         """The view of what is shown, in another format."""
         view = self.table.view._replace(format=form, where=None, sort=(), limit=None)
         return view._replace(terminal=False, color=False)
 
+    @property
+    def failed(self) -> bool:
+        """Whether the rows are those of a look that has failed before its end."""
+        return self.error is not None and self.partial
+
+    @property
+    def ended(self) -> str:
+        """How a look has ended before its end, and how it begins again."""
+        if self.stopped:
+            return STOPPED
+        return f"failed{_AGAIN if self.look.walk else ''}"
+
     def walk_text(self) -> str:
         """How far the look is, if it is not complete."""
-        text = ""
-        if (self.loading and self.as_of is not None) or self.stopped:
+        text, progress = "", self._progress()
+        if self._is_part and (self.stopped or self.as_of is not None):
             text += " so far"
-        if self.progress is not None and (self.loading or self.stopped):
-            text += f"   {progress_text(self.progress)} read"
+        if progress is not None:
+            text += f"   {progress_text(progress)} read"
         if self.stopped:
-            text += f", {STOPPED}"
-        elif self.loading and (self.look.walk or self.progress is not None):
+            text += f", {self.ended}"
+        elif self.rereading or (self.loading and (self.look.walk or progress is not None)):
             text += " (x stops)"
+        elif self.failed:
+            text += f", {self.ended}"
         return text
+
+    @property
+    def _is_part(self) -> bool:
+        return self.loading or self.partial
+
+    def _progress(self) -> Progress | None:
+        """How far the look is that runs, or has come that ended before its end."""
+        return self.rereading or (self.progress if self.partial else None)
 
     def lines(self, width: int, height: int, *, active: bool, titled: bool) -> list[Line]:
         """The pane's lines, exactly so many."""
@@ -496,7 +559,8 @@ class Pane:
 
     def said(self, width: int) -> list[Line]:
         """Why the look failed, and notices."""
-        failed = [] if self.error is None else problem_lines(self.error, self.as_of, width)
+        as_of = None if self.as_of == self._failed_at else self.as_of
+        failed = [] if self.error is None else problem_lines(self.error, as_of, width)
         return [*failed, *note_lines(self.notices, width)]
 
     def _nothing(self) -> str:

@@ -16,6 +16,7 @@ from .notes import problem_lines
 from .panes import STOPPED, Pane
 from .reading import Batch
 from .shapes import RULE
+from .tables import UNKNOWN
 
 T = TypeVar("T")
 
@@ -91,7 +92,8 @@ class PartsPane(Pane):
         unread = any(part.rows is None and part.error is None for part in parts)
         goes_on = any(part.goes_on for part in parts)
         self.stopped = batch.stopped and (goes_on or (unread and self.look.walk))
-        self.loading = (goes_on or unread) and not self.stopped
+        self.partial = goes_on or unread
+        self.loading = self.partial and not self.stopped
         known = [part.as_of for part in parts if part.as_of is not None]
         self.as_of = min(known, default=None)
         self.hidden = 0
@@ -178,6 +180,12 @@ class DrawnPane(PartsPane):
         """The lines; too many are cut, so a subclass says what it leaves out."""
         raise NotImplementedError
 
+    def unread(self, *looks: Look) -> Line:
+        """What is said in the place of rows of these looks, one of which has none yet."""
+        if any(self._part(look).error is not None for look in looks):
+            return text_line(f"  {UNKNOWN}", Role.DIM)
+        return text_line(f"  {STOPPED if self.stopped else 'reading ...'}", Role.DIM)
+
     def title(self, width: int) -> Line:
         """The line above; without a title there is none."""
         more = self.said_of_rows()
@@ -195,8 +203,7 @@ class DrawnPane(PartsPane):
             found.append(text_line("  no row is under the cursor", Role.DIM))
         elif all(part.rows is None for part in self.parts):
             if not self.error:
-                said = f"  {STOPPED}" if self.stopped else "  reading ..."
-                found.append(text_line(said, Role.DIM))
+                found.append(self.unread())
         else:
             found += self.body(width, self.height)
         found += [text_line("")] * (height - len(found))

@@ -88,7 +88,7 @@ class Reader:
         self._stopped: set[int] = set()
         self._ends = False
         self._held = False
-        self._running: int | None = None
+        self._running: Asked | None = None
         self._store = OpenedStore(path, self._forget_rows)
         self._memory: dict[str, Any] = {}
         self._thread = threading.Thread(target=self._run, name="console-reader", daemon=True)
@@ -123,7 +123,7 @@ class Reader:
         """Drop what has not begun, and end what runs with its next row."""
         with self._changed:
             self._asked.clear()
-            self._stopped = set() if self._running is None else {self._running}
+            self._stopped = set() if self._running is None else {self._running.number}
             self._held = False
             self._changed.notify()
 
@@ -134,10 +134,15 @@ class Reader:
             self._changed.notify()
 
     def stop_look(self, number: int) -> None:
-        """End the look with this number at its next row; nothing if it has ended."""
+        """End the look with this number at its next row, and one that runs while it waits to
+        read the same again; nothing if it has ended."""
         with self._changed:
-            if number in {self._running, *(asked.number for asked in self._asked.values())}:
-                self._stopped.add(number)
+            running = [] if self._running is None else [self._running]
+            known = [*running, *self._asked.values()]
+            wanted = next((asked for asked in known if asked.number == number), None)
+            if wanted is not None:
+                same = [asked.number for asked in running if asked[:2] == wanted[:2]]
+                self._stopped.update((number, *same))
             self._changed.notify()
 
     def stops(self, number: int) -> bool:
@@ -177,7 +182,7 @@ class Reader:
                     break
                 call = self._calls.popleft() if self._calls else None
                 asked = None if call else self._asked.pop(next(iter(self._asked)))
-                self._running = None if asked is None else asked.number
+                self._running = asked
             if call is not None:
                 self._called(*call)
             if asked is not None:

@@ -216,7 +216,7 @@ class RowTable:
                 return [known[row[i]] for known, i in zip(self._known, self._chosen, strict=True)]
             except TypeError:  # a list
                 pass
-        unknown = () if getattr(row, "blank", False) else _UNKNOWN_IF_NULL
+        unknown = row.unknown if getattr(row, "blank", False) else _UNKNOWN_IF_NULL
         return [
             UNKNOWN
             if row[i] is None and self.fields[i].name in unknown

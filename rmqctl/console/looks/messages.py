@@ -31,7 +31,7 @@ ALL: Final = "*"
 WINDOW: Final = 1000
 """Messages of a list, until more are wanted."""
 READER: Final = "TOOLS_CONSUMER"
-_MOST_BYTES: Final = 32 << 20
+KEPT_BYTES: Final = 32 << 20
 """Bytes of bodies that a list keeps."""
 
 
@@ -113,6 +113,12 @@ def _list_words(place: Place) -> tuple[str, ...]:
     return ("consume", window.topic, *queue, *part, "--with-meta")
 
 
+def range_words(window: Window, begin: int, end: int) -> tuple[str, ...]:
+    """The command that prints the messages of one queue from an offset up to before another."""
+    offsets = f"--offset={begin}:{end}"
+    return ("consume", window.topic, "-Q", window.queue, offsets, "--with-meta")
+
+
 def _list(source: Source, place: Place) -> Iterator[Any]:
     """The messages of a window; the same rows again while nothing has come into it."""
     window = window_of(place)
@@ -164,7 +170,7 @@ def _read(
     notes: list[str] = []
     room = max(32, 2 * most // max(1, len(spans)))
     left, kept_bytes = most, 0
-    while left and kept_bytes < _MOST_BYTES:
+    while left and kept_bytes < KEPT_BYTES:
         ready = queues.ready(min(room, left))
         if not ready.items:
             break
@@ -178,11 +184,11 @@ def _read(
                 continue
             left -= 1
             kept_bytes += len(message.body)
-            if not left or kept_bytes >= _MOST_BYTES:
+            if not left or kept_bytes >= KEPT_BYTES:
                 break
         ready.take(taken)
-    if left and kept_bytes >= _MOST_BYTES:
-        limit = format_size(_MOST_BYTES)
+    if left and kept_bytes >= KEPT_BYTES:
+        limit = format_size(KEPT_BYTES)
         notes.append(f"stopped after {len(rows):,} messages: a list keeps {limit} of bodies")
     if queues.unreadable:
         notes.append(

@@ -155,7 +155,7 @@ class _Pace:
 
 
 def _goes_on(change: Any) -> Iterable[str]:
-    """What goes on with a redrive that was stopped."""
+    """What goes on with a redrive that was stopped, or has failed."""
     task = change.task
     yield f"'rmqctl dlq redrive {task.group} --resume {task.run}' goes on"
 

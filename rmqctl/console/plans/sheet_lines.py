@@ -193,10 +193,12 @@ def _outcome(sheet: Sheet, wide: int) -> list[Line]:
     if sheet.stage is Stage.APPLYING:
         return [text_line(f" {sheet.count:,} rows so far", Role.DIM)] if sheet.count else []
     lines: list[Line] = []
-    if done.stopped and plan is not None and plan.change is not None:
-        text = f"stopped: {sheet.count:,} of {len(plan.change.plan):,} were tried"
+    whole = not done.stopped and done.error is None
+    if not whole and plan is not None and plan.change is not None:
+        tried = f"{sheet.count:,} of {len(plan.change.plan):,}"
+        text = f"failed after {tried}" if done.error is not None else f"stopped: {tried} were tried"
         more = () if plan.wish.stopped is None else plan.wish.stopped(plan.change)
-        lines += _sentences([text, *more], wide, Role.WARN)
+        lines += _sentences([text, *more], wide, Role.WARN if done.error is None else Role.BAD)
     if done.error is not None:
         lines += _sentences((f"! {done.error}",), wide, Role.BAD)
     if sheet.refused:
@@ -208,8 +210,10 @@ def _outcome(sheet: Sheet, wide: int) -> list[Line]:
     if plan is not None and plan.wish.after is not None and plan.change is not None:
         lines += _sentences(list(plan.wish.after(plan.change)), wide, Role.WARN)
     rows = f"{sheet.count:,} row{'' if sheet.count == 1 else 's'}"
-    lines += _sentences((f"Done ({rows}){number}{back}.",), wide, Role.GOOD)
-    return lines
+    if whole:
+        return [*lines, *_sentences((f"Done ({rows}){number}{back}.",), wide, Role.GOOD)]
+    text = f"{sheet.count - sheet.refused:,} done{number}{back}."
+    return [*lines, *_sentences((text,), wide, Role.WARN)]
 
 
 def _field(prompt: Prompt, *, typed: bool, label: str | None = None) -> Line:

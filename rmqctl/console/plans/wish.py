@@ -63,7 +63,7 @@ class Wish(NamedTuple):
     after: Callable[[Any], Iterable[str]] | None = None
     """Sentences about the change once it has been done."""
     stopped: Callable[[Any], Iterable[str]] | None = None
-    """Sentences about a change that was stopped before its last row."""
+    """Sentences about a change that was stopped, or has failed, before its last row."""
     hurry: Callable[[], object] = lambda: None
     """Ends the waits between its rows; they raise Stopped then."""
     picture: "Callable[[Making, Change], Timeline | None] | None" = None

@@ -116,10 +116,11 @@ def do_agenda_by(app: "ConsoleApp") -> None:
 
 
 def do_stop(app: "ConsoleApp") -> None:
-    """Stop what is read of the screen: its walks, and the looks that are not complete."""
+    """Stop what is read of the screen: its walks, and looks that are not complete. A look that
+    reads rows anew leaves those of the look before."""
     for pane in app.panes:
         reader = app.walker if pane.look.walk else app.reader
-        if pane.loading and pane.number and reader is not None:
+        if pane.can_be_stopped and reader is not None:
             reader.stop_look(pane.number)
 
 
@@ -183,9 +184,8 @@ def do_look_now(app: "ConsoleApp") -> None:
     paused, app.paused = app.paused, False
     begun = set()
     for n, pane in enumerate(app.panes):
-        reader = app.walker if pane.look.walk else app.reader
-        ends = reader is not None and reader.stops(pane.number)
-        if ends or (pane.look.walk and not pane.walks):
+        is_unread = pane.stopped and pane.as_of is None
+        if app.ends(pane) or is_unread or (pane.look.walk and not pane.walks):
             pane.begin_again()
             begun.add(n)
         pane.stopped = False

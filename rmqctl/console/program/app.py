@@ -111,7 +111,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
         self.readers = {cli.store.path: self.reader}
         """The reader of each store that was shown."""
         self._since = 0
-        """The last request to the store that was shown before."""
+        """The last request for the screen that was shown before."""
         self._sessions: dict[Path, dict[str, Any]] = {cli.store.path: {}}
         self.session = self._sessions[cli.store.path]
         """What the screens of the store keep for each other."""
@@ -136,7 +136,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
         if self.walker is not None:
             self.walker.end(0)
             self.walker = None
-        self.cli, self.reader, self._since = cli, reader, self._number
+        self.cli, self.reader = cli, reader
         self.places, self.at, self.panes = [], -1, []
         self._left.clear()
         self.session = self._sessions.setdefault(cli.store.path, {})
@@ -241,7 +241,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
             pane.session = self.session
         self.active = self.spec.start
         self.notice, self.clicked = "", None
-        self._goes_on = False
+        self._goes_on, self._since = False, self._number
         self.reader.forget()
         if self.walker is not None:
             self.walker.forget()
@@ -278,10 +278,15 @@ class ConsoleApp(App[int], inherit_bindings=False):
         if self.paused:
             wanted = [p for p in wanted if p.lacks_rows or (goes_on and p.loading)]
         wanted = [pane for pane in wanted if pane.lost or not (pane.look.walk and pane.number)]
-        wanted = [pane for pane in wanted if not pane.stopped]
+        wanted = [pane for pane in wanted if not (pane.stopped or self.ends(pane))]
         for pane in wanted:
             self.read(pane)
         return any(not pane.empty for pane in wanted)
+
+    def ends(self, pane: Pane) -> bool:
+        """Whether what is read for a pane is to end, and has not ended yet."""
+        reader = self.walker if pane.look.walk else self.reader
+        return reader is not None and reader.stops(pane.number)
 
     def read(self, pane: Pane) -> None:
         """Read what a pane shows anew, after what waits to be read."""
@@ -360,7 +365,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
 
     def _take(self, batch: Batch) -> None:
         if batch.asked.number <= self._since:
-            return  # of another store
+            return  # what was read for another screen, or store, may lack rows
         try:
             for pane in self.panes:
                 if pane.takes(batch):

@@ -6,11 +6,12 @@ from typing import Annotated
 import typer
 
 from rmqctl.cli.context import context_of, takes_many_stores
-from rmqctl.cli.marks import takes_row_options
+from rmqctl.cli.marks import refuses, takes_row_options
 from rmqctl.errors import Refused, UsageProblem
 
 
 @takes_many_stores
+@refuses("limit", because="is for rows that are printed; a list of the console has all of them")
 @takes_row_options
 def console(
     ctx: typer.Context,

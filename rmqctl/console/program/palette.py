@@ -59,7 +59,7 @@ def _opens_nothing(app: "ConsoleApp") -> str:
 
 
 def _nothing_is_read(app: "ConsoleApp") -> str:
-    reads = any(pane.number and pane.loading and not pane.empty for pane in app.panes)
+    reads = any(pane.can_be_stopped for pane in app.panes)
     return "" if reads else "nothing is read now that can be stopped"
 
 

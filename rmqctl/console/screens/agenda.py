@@ -19,8 +19,10 @@ class HourPane(DrawnPane):
 
     def body(self, width: int, height: int) -> list[Line]:
         """The lines."""
-        dues = [row.due_timestamp for row in self.rows_of(self.look) or ()]
-        levels = self.rows_of(retries.AGENDA) or ()
+        rows, levels = self.rows_of(self.look), self.rows_of(retries.AGENDA)
+        if rows is None or levels is None:
+            return [self.unread(self.look, retries.AGENDA)]
+        dues = [row.due_timestamp for row in rows]
         unknown = sorted({row.level for row in levels if row.messages is None})
         return hour_lines(dues, now_ms(), width, height, unknown)
 

@@ -92,7 +92,8 @@ class AttentionPane(TailedPane):
         return self.made_of("rows", lambda: self._rows_at(now), *parts, at=now // 1000)
 
     def _rows_at(self, now: int) -> list[Any]:
-        new = {row.group: row.new for row in self.rows_of(new_letters.NEW) or ()}
+        counts = self.rows_of(new_letters.NEW)
+        new = None if counts is None else {row.group: row.new for row in counts}
         others = [
             *attention.of_dead_letters(self.rows_of(dead_letters.GROUPS) or (), now, new),
             *attention.of_agenda(self.rows_of(retries.AGENDA) or (), now),

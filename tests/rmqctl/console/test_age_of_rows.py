@@ -1,5 +1,7 @@
 """Rows that no look reads anew show their age; a paused console reads a new screen once."""
 
+import threading
+
 import pytest
 
 from rmqctl.console.looks.look import Place
@@ -111,3 +113,27 @@ def test_rows_of_a_paused_console_show_their_age(stocked, size):
         await console.until(lambda: " old" not in console.text())
 
     drive(stocked, steps, "groups", size=size)
+
+
+@pytest.mark.parametrize("screen", ["overview", "groups"])
+@pytest.mark.slow
+def test_a_screen_that_a_paused_console_left_before_it_was_read_is_read_on_return(stocked, screen):
+    async def steps(console):
+        app, gate = console.app, threading.Event()
+        await console.read()
+        await console.press("p")
+        app.reader.call(lambda source: gate.wait(30), lambda value: None)
+        app.go(Place(screen))
+        asked = app.pane.number
+        await console.press("escape")
+        gate.set()
+        assert asked, "it was asked for"
+        await console.until(lambda: not app.reader.busy)
+        await console.press("right_square_bracket")
+        assert app.place.screen == screen
+        await console.read()
+        assert not any(app.panes[n].loading for n in app.seen())
+        assert "reading ..." not in console.text()
+        assert "parts read" not in console.text()
+
+    drive(stocked, steps, "topics", size=(140, 40))

@@ -1,5 +1,7 @@
 """Changes of dead letters, retries and the store in the console, beside those of the commands."""
 
+import errno
+import os
 import re
 import shlex
 import shutil
@@ -8,8 +10,10 @@ from typing import Any
 import pytest
 
 from broker.embedded.broker import EmbeddedBroker
+from rmqctl.console.drawing import Role
 from rmqctl.console.looks.look import Place
 from rmqctl.console.plans.sheet import Stage
+from storage.configs.redrive_runs import Receipts
 from storage.format.message import Message
 from tests.rmqctl.console.test_changes import journal, turn_on
 from tests.rmqctl.console.test_rows import stable
@@ -134,6 +138,43 @@ def test_a_slow_redrive_is_stopped_before_the_next_message_and_goes_on_by_the_co
     assert depth(stocked) == 2
     assert run(*resume[0].split(), "--yes", "-S", stocked).code == 0
     assert depth(stocked) == 0
+
+
+@pytest.mark.slow
+def test_a_redrive_that_fails_half_way_says_after_how_many_and_what_goes_on(stocked, monkeypatch):
+    resume, write, written = [], Receipts.write, []
+
+    def full(receipts, receipt):
+        written.append(receipt)
+        if len(written) == 4:  # the first one begins the run
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "receipts")
+        write(receipts, receipt)
+
+    async def steps(console):
+        await turn_on(console)
+        await console.press("R", "enter")
+        await console.until("Type billing")
+        await console.press("enter", "enter")
+        await console.type("billing")
+        monkeypatch.setattr(Receipts, "write", full)
+        await console.press("enter")
+        await console.until("failed after 2 of 3")
+        monkeypatch.setattr(Receipts, "write", write)
+        said = console.words()
+        assert os.strerror(errno.ENOSPC) in said
+        assert "Done (" not in said
+        assert "2 done." in said
+        size = console.app.size
+        lines = console.app.lines(size.width, size.height)
+        assert not [span for line in lines for span in line if span.role is Role.GOOD]
+        found = re.search(r"'rmqctl (dlq redrive billing --resume \S+)'", said)
+        assert found is not None
+        resume.append(found[1])
+
+    before = stored(stocked)
+    drive(stocked, steps, "dlqs", size=(140, 40))
+    assert run(*resume[0].split(), "--yes", "-S", stocked).code == 0
+    assert (depth(stocked), stored(stocked)) == (0, before + 3)
 
 
 def stored(store):

@@ -14,8 +14,14 @@ from rmqctl.console.agenda import hour_lines
 from rmqctl.console.drawing import Role, width_of
 from rmqctl.console.group_pane import figures, trend_lines
 from rmqctl.console.heatmap import map_lines
+from rmqctl.console.looks import groups, retries
+from rmqctl.console.looks.agenda import EACH
 from rmqctl.console.looks.history import NO_LOOK, SLOTS, STEP_MS, LagHistory, added
+from rmqctl.console.looks.look import Place
+from rmqctl.console.reading import Asked, Batch
+from rmqctl.console.screens.table import spec_of
 from rmqctl.output.cells import cells_of
+from rmqctl.output.view import Format, View
 from storage.configs.offset_samples import SampleHistory
 
 NOW = int(datetime(2026, 11, 25, 14, 0, tzinfo=UTC).timestamp() * 1000)
@@ -372,3 +378,27 @@ def test_shares_of_queues():
     assert texts(topic_pane.share_lines(many, 80, 3, None))[-1] == " \u2026 12 of 20 queues more"
     assert topic_pane.skew(rows) == pytest.approx(10 * 5 / 35)
     assert topic_pane.skew([]) is None
+
+
+@pytest.mark.parametrize(("how", "said"), [({}, "  reading ..."), ({"error": "it is gone"}, "  ?")])
+@pytest.mark.parametrize(
+    ("screen", "read", "false"),
+    [
+        ("group", groups.MEMBERS, "the group has no progress and no members"),
+        ("agenda", retries.AGENDA, "0 wait"),
+        ("agenda", EACH, "0 wait"),
+    ],
+)
+def test_what_is_drawn_of_rows_that_are_not_there_says_so(screen, read, false, how, said):
+    place = Place(screen, ("billing",))
+    spec = spec_of(screen).panes[0]
+    assert spec.pane is not None
+    pane = spec.pane(spec, place, View(Format.TABLE))
+    for look in pane.looks:
+        more = {} if look is read else how
+        if look is read or how:
+            asked = Asked(look, place, everything=False, number=1)
+            pane.take(Batch(asked, [], first=True, complete=True, as_of=NOW, took_ms=1, **more))
+    shown = texts(pane.lines(80, 4, active=False, titled=False))
+    assert said in shown
+    assert false not in "\n".join(shown)

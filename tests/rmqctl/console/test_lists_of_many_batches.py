@@ -201,3 +201,49 @@ def test_a_part_of_the_rows_says_that_the_error_before_is_over(pane):
     part = batch(9, first=True, complete=True, goes_on=True, notices=(note,))
     assert taken(pane, part) == [(["1", "2", "3"], "3")]
     assert (pane.error, pane.notices) == (None, (note,))
+
+
+def test_rows_of_a_look_that_fails_half_way_are_a_part_and_say_so():
+    def at(*numbers, done, **more):
+        return batch(*numbers, progress=Progress(done, 90, "topics"), **more)
+
+    pane = Pane(PaneSpec(LOOK), HERE, View(Format.TABLE))
+    first = [at(1, first=True, done=10), at(2, done=30, complete=True, error="it is gone")]
+    assert taken(pane, *first)[1] == (["1", "2"], "2 so far   30 of 90 topics read, failed")
+    assert pane.part_text() == "so far, failed, 30 of 90 topics read"
+    assert said(pane).startswith("! it is gone"), "they are not older than the error"
+    assert pane.age_text(), "their age is shown, as no look has read them anew"
+    later = [at(7, first=True, done=5), at(8, done=6, complete=True, error="it is gone, too")]
+    later = [one._replace(as_of=9_000) for one in later]
+    shown = taken(pane, *later)
+    assert [rows for rows, _ in shown] == [["1", "2"]] * 2
+    assert shown[1][1] == "2 so far   30 of 90 topics read, failed"
+    assert said(pane).startswith("! these rows are ")
+    assert taken(pane, batch(1, 2, 3, first=True, complete=True))[0] == (["1", "2", "3"], "3")
+    assert pane.part_text() == ""
+
+
+def test_a_walk_that_fails_again_before_its_first_row_keeps_what_it_said_of_its_rows():
+    def at(*numbers, done, **more):
+        return batch(*numbers, progress=Progress(done, 90, "topics"), **more)
+
+    def ends_at(*numbers, done, **more):
+        return at(*numbers, done=done, complete=True, error="it is gone", **more)
+
+    pane = walking(at(1, first=True, done=20), ends_at(2, done=40))
+    text = "2 so far   40 of 90 topics read, failed (^r: again)"
+    assert pane.count_text() == text
+    again = [at(first=True, done=1, look=pane.look), ends_at(done=2, look=pane.look)]
+    assert taken(pane, *again)[1] == (["1", "2"], text)
+    whole = batch(1, 2, 3, first=True, complete=True, look=pane.look)
+    assert taken(pane, whole, ends_at(first=True, done=1, look=pane.look))[1] == (
+        ["1", "2", "3"],
+        "3",
+    )
+    assert pane.part_text() == "the last look failed"
+
+
+def test_a_walk_that_fails_without_a_row_says_how_far_it_came():
+    gone = batch(complete=True, error="it is gone", progress=Progress(3, 9, "topics"))
+    pane = walking(batch(first=True, progress=Progress(1, 9, "topics")), gone)
+    assert pane.count_text() == "?   3 of 9 topics read, failed (^r: again)"

@@ -53,6 +53,42 @@ def test_a_list_has_the_rows_of_its_command(stocked, words):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("shape", [{"sort": "-body"}, {"where": "body ~ '[0-4],'"}])
+@pytest.mark.parametrize("start", ["5", "-20", "@-1h", "-1h", ""])
+def test_a_part_of_a_queue_that_is_shaped_has_the_rows_of_its_command(stocked, start, shape):
+    async def steps(console):
+        await complete(console)
+        pane = console.app.panes[0]
+        assert len(pane.table.all_rows) == 10 < pane.progress.total
+        same_rows(stocked, pane)
+        assert 0 < len(pane.table.shown) <= 10
+
+    drive(stocked, steps, "messages", "orders", "0", start, "10", **shape)
+
+
+@pytest.mark.slow
+def test_the_command_of_a_part_of_several_queues_has_no_condition_and_no_order(stocked):
+    async def steps(console):
+        await complete(console)
+        pane = console.app.panes[0]
+        assert 0 < len(pane.table.shown) < len(pane.table.all_rows) == 10
+        printed = json_rows(stocked, pane.command())
+        places = [(row["queue_id"], row["queue_offset"]) for row in printed]
+        assert [(row.queue_id, row.queue_offset) for row in pane.table.all_rows] == places
+        await console.press("m", "m", "m")
+        await complete(console)
+        pane = console.app.panes[0]
+        assert pane.progress.done == pane.progress.total
+        same_rows(stocked, pane)
+
+    drive(
+        *(stocked, steps, "messages", "orders", "*", "3", "10"),
+        where="body ~ '[0-4],'",
+        sort="-body",
+    )
+
+
+@pytest.mark.slow
 @pytest.mark.feature(153)
 def test_a_body_is_shown_as_json_as_text_and_as_bytes(stocked):
     async def steps(console):

@@ -1,10 +1,13 @@
 """New dead letters on the overview: how many came within ten minutes, and unknown is unknown."""
 
+import re
 import shutil
+from types import SimpleNamespace
 
 import pytest
 
 from broker.embedded.broker import EmbeddedBroker
+from rmqctl.console import attention
 from rmqctl.console.looks.look import Place, Source
 from rmqctl.console.looks.new_letters import NEW, NEW_MS
 from storage.clock import now_ms
@@ -34,7 +37,9 @@ def test_the_count_is_that_of_the_command(with_letters):
     assert counted(with_letters, now + NEW_MS + 60_000) == {}
 
 
-def test_a_newest_letter_that_cannot_be_read_is_unknown(with_letters, tmp_path):
+@pytest.fixture
+def damaged(with_letters, tmp_path):
+    """A copy in which the newest letter cannot be read."""
     run("produce", "orders", "-S", with_letters, stdin=b"1\n2\n")
     store = tmp_path / "damaged"
     shutil.copytree(with_letters, store)
@@ -45,7 +50,38 @@ def test_a_newest_letter_that_cannot_be_read_is_unknown(with_letters, tmp_path):
     with log.open("r+b") as file:
         file.seek(unit[0])
         file.write(b"\xff" * unit[1])
-    assert counted(store, now_ms()) == {"billing": None}
+    return store
+
+
+def test_a_newest_letter_that_cannot_be_read_is_unknown(damaged):
+    assert counted(damaged, now_ms()) == {"billing": None}
+
+
+@pytest.mark.slow
+def test_letters_that_may_be_new_need_attention(damaged):
+    (row,) = run("dlq", "list", "-o", "json", "-S", damaged).json()
+    assert row["newest_timestamp"] is None
+
+    async def steps(console):
+        await console.read()
+        await console.until(lambda: not any(pane.loading for pane in console.app.panes))
+        assert "nothing needs attention" not in console.text()
+        (row,) = [row for row in console.app.pane.table.shown if row.state == "DLQ"]
+        assert (row.what, row.age_ms) == ("+? in 10m, 3 unhandled", None)
+        (line,) = [line for line in console.lines() if "+? in 10m, 3 unhandled" in line]
+        assert re.search(r"billing +- +\?", line), "its age is unknown"
+        (line,) = [line for line in console.lines() if " DEAD LETTERS " in line]
+        assert "3 unhandled in 1 group   newest ?   +? in 10m" in line
+
+    drive(damaged, steps, "overview", size=(140, 40))
+
+
+def test_letters_of_which_it_is_known_that_none_is_new_need_none():
+    row = SimpleNamespace(group="billing", unhandled=3, newest_timestamp=None)
+    assert not list(attention.of_dead_letters([row], 0, {}))
+    assert [row.what for row in attention.of_dead_letters([row], 0, None)] == [
+        "+? in 10m, 3 unhandled"
+    ]
 
 
 @pytest.mark.parametrize("number", [1, 2])

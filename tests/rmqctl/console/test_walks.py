@@ -1,5 +1,6 @@
 """Following new messages beside a producer, and walks that say how far they are."""
 
+import errno
 import re
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import pytest
 from textual.events import Key as KeyEvent
 
 from broker.embedded.broker import EmbeddedBroker
+from rmqctl.admin.messages import Search
 from rmqctl.console.looks import store as store_looks, walks
 from rmqctl.console.looks.look import Place, Progress, Source
 from rmqctl.console.looks.walks import KEPT
@@ -140,6 +142,36 @@ def test_a_search_that_is_stopped_says_how_far_it_came(stocked):
         assert pane.part_text().startswith("so far, stopped, ")
         await console.press("ctrl+r")
         await console.until(lambda: not pane.stopped and not pane.loading)
+        assert pane.table.total == 3060
+        assert "so far" not in console.text()
+
+    drive(stocked, steps, size=(100, 24))
+
+
+@pytest.mark.slow
+def test_a_search_that_fails_half_way_says_how_far_it_came(stocked, monkeypatch):
+    produce(stocked, "orders", 3000)
+    scanned = Search.parts
+
+    def parts(search):
+        for part in scanned(search):
+            search.scanned_bytes = 1
+            yield part
+            raise OSError(errno.EIO, "the disk does not answer")
+
+    async def steps(console):
+        monkeypatch.setattr(Search, "parts", parts)
+        await console.type(":search n -t orders")
+        await console.press("enter")
+        await console.until("failed (^r: again)")
+        pane = console.app.panes[0]
+        assert pane.table.total
+        assert re.search(r"\d so far   1 of .* of the log searched, failed", console.text())
+        await console.press("G", "n")
+        assert "the search has failed (^r: again)" in console.text()
+        monkeypatch.setattr(Search, "parts", scanned)
+        await console.press("ctrl+r")
+        await console.until(lambda: not pane.error and not pane.loading)
         assert pane.table.total == 3060
         assert "so far" not in console.text()
 
