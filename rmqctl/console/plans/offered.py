@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from rmqctl.console.keys import KEYS
+from rmqctl.console.keys import KEYS, WAITING
 from rmqctl.console.looks.look import Place
+from rmqctl.console.screens.table import TABLE
 from storage.counted import counted
 
 from .questions import Questions
@@ -75,12 +76,16 @@ class Here(NamedTuple):
     def group(self) -> str:
         """The group of the marked rows, else of the one under the cursor, else of the screen.
         ValueError without one, or if it is not one."""
-        found = self.one("group", "group")
-        if found is None and self.place.screen not in ("topic", "topics", "message", "messages"):
-            found = self.place.names[0] if self.place.names else None
+        found = self.one("group", "group") or self.named("group")
         if found is None:
             raise ValueError("the cursor is on no group")
         return str(found)
+
+    def named(self, noun: str) -> str | None:
+        """The group or the topic that the screen is named for; None if it has no name, or if that
+        is the name of something else."""
+        first = TABLE[self.place.screen].names[:1]
+        return self.place.name if first == (noun.upper(),) else None
 
 
 Asked = Wish | Questions
@@ -146,7 +151,9 @@ def _delete(here: Here) -> str:
     import shlex
 
     noun = here.place.screen.removesuffix("s")
-    name = here.one(noun, noun) or (here.place.names[0] if here.place.names else None)
+    if noun not in ("group", "topic"):
+        raise ValueError("no list of topics or groups is shown; the command is for one of these")
+    name = here.one(noun, noun) or here.named(noun)
     if name is None:
         raise ValueError(f"the cursor is on no {noun}")
     return shlex.join(("rmqctl", noun, "delete", str(name)))
@@ -175,6 +182,8 @@ def _letters(here: Here) -> "Letters":
     if here.place.screen == "dlqs":
         here.one_row("group")
         return Letters(here.group())
+    if here.place.screen != "dlq":
+        raise ValueError("the cursor is on no dead letter; ':dlq GROUP' shows those of a group")
     group = here.place.name
     if row is not None and hasattr(row, "value") and hasattr(row, "share"):
         words = pane.look.words(pane.place)
@@ -204,6 +213,8 @@ def _end_waits(here: Here, *, dead: bool) -> Asked:
     if here.place.screen == "retry":
         group, message_id = here.place.names
         return end_waits(group, (message_id,), dead=dead)
+    if here.place.screen not in WAITING:
+        raise ValueError("the cursor is on no retry; ':retries GROUP' shows those of a group")
     rows = [row for row in here.rows() if hasattr(row, "msg_id")]
     if not rows:
         raise ValueError("the cursor is on no retry; enter shows those of the group")
