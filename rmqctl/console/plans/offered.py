@@ -94,7 +94,7 @@ Asked = Wish | Questions
 def _reset(here: Here) -> Asked:
     from .offsets import Reset
 
-    return Reset(here.group(), _topics(here.rows()), here.zone)
+    return Reset(here.group(), _topics(here.rows()), here.zone, here.store)
 
 
 def _topics(rows: Sequence[Any]) -> list[str]:
