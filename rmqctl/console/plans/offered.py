@@ -46,8 +46,8 @@ class Here(NamedTuple):
 
     def one(self, name: str, noun: str) -> Any:
         """The value of a field, which the marked rows, else the one under the cursor, have in
-        common; None if they have none. ValueError if they have several."""
-        found = {value for row in self.rows() if (value := getattr(row, name, None)) is not None}
+        common; None if none of them has one. ValueError if they have several, or some have none."""
+        found = {getattr(row, name, None) for row in self.rows()}
         if len(found) > 1:
             raise ValueError(self._not_these(self.pane, f"one {noun}"))
         return next(iter(found), None)
@@ -140,6 +140,8 @@ def _undo(here: Here) -> Asked:
         from rmqctl.console.looks.audit import change_id_of
 
         change_id = change_id_of(here.place)
+    elif change_id is None and any(hasattr(row, "change_id") for row in here.rows()):
+        raise ValueError("this move is not in the journal and has no number: it cannot be undone")
     if change_id is None:
         here.refuse_marks("to undo the last change")
     groups = {getattr(row, "group", None) for row in here.rows()}

@@ -3,10 +3,15 @@
 import pytest
 from textual.events import Paste
 
+from broker.embedded.broker import EmbeddedBroker
+from rmqctl.console.looks.look import Place
+from storage.configs.progress import ProgressFile
 from tests.rmqctl.console.test_changes import turn_on
+from tests.rmqctl.console.test_plans_of_marked_rows import marked, said
 from tests.support.cli import run
 from tests.support.console import drive
 
+NO_NUMBER = "this move is not in the journal and has no number: it cannot be undone"
 GROUPS = ("billing", "mailer", "shipping")
 
 
@@ -57,3 +62,31 @@ def test_a_change_of_several_groups_shows_them_and_takes_the_name_of_the_store(s
 
     drive(stocked, steps, *words, size=(140, 40))
     assert offsets(stocked) == [2, 2, 2]
+
+
+@pytest.mark.slow
+def test_a_move_that_is_not_in_the_journal_is_not_undone(stocked):
+    run("consume", "orders", "-g", "late", "-e")
+    with EmbeddedBroker.open(stocked) as broker:
+        broker.progress.move("late", {("orders", 0): 1}, {"command": "offset reset"})
+    ProgressFile(stocked).move({("orders@late", 0): 0})
+
+    async def steps(console):
+        app = console.app
+        await console.read()
+        numbers = [row.change_id for row in app.pane.table.shown]
+        assert numbers == [2, None]
+        await console.press("G", "u")
+        assert said(app) == NO_NUMBER
+        await marked(console, 1)
+        await console.press("u")
+        assert said(app) == NO_NUMBER
+        await marked(console, 0)
+        await console.press("u")
+        assert said(app) == "2 rows are marked, and u plans one change"
+        app.go(Place("groups"))
+        await console.read()
+        await console.press("u")
+        assert said(app) == "rmqctl offset undo --last"
+
+    drive(stocked, steps, "history", "late", size=(140, 40))
