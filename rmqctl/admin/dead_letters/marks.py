@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 class MarkChange(Change):
     """A change that marks dead letters as handled, or removes such marks."""
 
+    undone_by_number = False
+
     def __init__(
         self,
         dead_letters: DeadLetters,
@@ -71,18 +73,21 @@ class MarkChange(Change):
         then.
         """
         self.check()
+        change_id: int | None = None
 
         def journal(changed: Marks) -> None:
+            nonlocal change_id
             self._refuse_other(changed)
             marks = {"handled": changed}
             old, new = (None, marks) if self._handled else (marks, None)
-            Journal(self._root).append({**note, **self.entry, "old": old, "new": new}, now_ms())
+            entry = {**note, **self.entry, "old": old, "new": new}
+            change_id = Journal(self._root).append(entry, now_ms())
 
         with StoreView.open(self._root) as view:
             file = DlqAcksFile(self._root, view)
             change = file.mark if self._handled else file.unmark
             self._refuse_other(change(self._topic, as_marks(self._places), journal))
-        return Outcome([row._replace(applied=True) for row in self.plan])
+        return Outcome([row._replace(applied=True) for row in self.plan], change_id)
 
     def _refuse_other(self, changed: Marks) -> None:
         """Raise if marks of the plan would not change, as another command was first."""
@@ -149,11 +154,21 @@ def _change(
 
 
 def undo_acknowledge(
-    view: StoreView, broker: "Broker", group: str, *, java_check: JavaCheck | None = None
+    view: StoreView,
+    broker: "Broker",
+    group: str,
+    change_id: int | None = None,
+    *,
+    java_check: JavaCheck | None = None,
 ) -> MarkChange:
-    """Undo the last marking of a group that was not undone yet. NotFound without one."""
+    """Undo the marking of a group that has a number in the journal, None: the last one.
+
+    NotFound without one that was not undone yet, and has marks left.
+    """
     dead_letters = DeadLetters(view, broker, group)
     for entry in _acks(Journal(view.root).entries(), group):
+        if change_id not in (None, entry[CHANGE_ID]):
+            continue
         places = _still_marked(entry, dead_letters)
         if places:
             return MarkChange(
@@ -163,6 +178,8 @@ def undo_acknowledge(
                 undo_of=entry[CHANGE_ID],
                 java_check=java_check,
             )
+    if change_id is not None:
+        raise NotFound(f"no mark of change {change_id} of group {group} is left to undo")
     raise NotFound(f"no 'dlq ack' of group {group} is left to undo")
 
 

@@ -124,6 +124,20 @@ def test_marks_are_removed_one_by_one_or_as_they_were_made(store, of_g, handled)
     assert handled() == [0, 2]
 
 
+@pytest.mark.slow
+def test_the_marking_with_a_number_is_undone_whatever_came_after_it(of_g, handled):
+    mine = of_g(admin.acknowledge, MessageSelection(["1", "2"])).apply(NOTE)
+    other = of_g(admin.acknowledge, MessageSelection(["4"])).apply(NOTE)
+    assert (mine.change_id, other.change_id) == (1, 2)
+    undo = of_g(admin.undo_acknowledge, 1)
+    assert undo.entry["undo_of"] == 1
+    undo.apply(NOTE)
+    assert handled() == [4]
+    for number in (1, 3, 9):
+        with pytest.raises(NotFound, match=f"no mark of change {number} of group g is left"):
+            of_g(admin.undo_acknowledge, number)
+
+
 def test_an_undo_passes_over_what_was_noted_and_never_done(store, of_g, handled):
     of_g(admin.acknowledge, MessageSelection(["1"])).apply(NOTE)
     before = DlqAcksFile(store).path.read_bytes()
