@@ -20,7 +20,7 @@ from storage.configs.dlq_acks import DlqAcksFile, Marks
 from storage.configs.journal import ACK, CHANGE_ID, UNDO_OF, Journal
 from storage.readonly import StoreView
 
-from .dead_letters import DeadLetters, Place, as_marks, place_of
+from .dead_letters import DeadLetters, Place, as_marks, place_of, refuse_others
 from .rows import AckRow
 
 if TYPE_CHECKING:
@@ -69,8 +69,8 @@ class MarkChange(Change):
     def apply(self, note: Mapping[str, Any]) -> Outcome:
         """Write the marks, after the journal entry; on the device when this returns.
 
-        CliError (6) if another command has marked or unmarked one meanwhile; nothing was changed
-        then.
+        CliError (6) if another command has marked or unmarked one meanwhile, or if the store was
+        replaced; nothing was changed then.
         """
         self.check()
         change_id: int | None = None
@@ -84,6 +84,9 @@ class MarkChange(Change):
             change_id = Journal(self._root).append(entry, now_ms())
 
         with StoreView.open(self._root) as view:
+            ids = (row.msg_id for row in self.plan)
+            planned = zip(self._places, ids, strict=True)
+            refuse_others(view, self._topic, planned, "nothing was changed")
             file = DlqAcksFile(self._root, view)
             change = file.mark if self._handled else file.unmark
             self._refuse_other(change(self._topic, as_marks(self._places), journal))

@@ -101,8 +101,9 @@ class EarlyDelivery(Change):
                     yield item.row._replace(applied=True, queue_offset=next(sent).queue_offset)
 
     def _check_still_waiting(self, view: "StoreView") -> None:
-        still = {one.message.commitlog_offset for one in waiting_retries(view, self._group)}
-        gone = [message for message in self._waits if message.commitlog_offset not in still]
+        waiting = (one.message for one in waiting_retries(view, self._group))
+        still = {(message.commitlog_offset, message.msg_id) for message in waiting}
+        gone = [one for one in self._waits if (one.commitlog_offset, one.msg_id) not in still]
         if gone:
             raise CliError(
                 f"{len(gone)} of these were delivered in the meantime; nothing was sent", CHANGED

@@ -223,6 +223,7 @@ class Desk:
 
     def _apply(self, plan: "Plan", reason: str) -> None:
         from rmqctl.admin.changes import journal_note
+        from rmqctl.console.opened import refuse_another
 
         from .work import Work
 
@@ -234,6 +235,7 @@ class Desk:
             note,
             lambda done: self._from_thread(self._take_done, done),
             plan.wish.hurry,
+            lambda: refuse_another(self._reader.path, plan.store),
         )
 
     def _stop(self) -> None:
