@@ -23,7 +23,7 @@ class Outcome(NamedTuple):
     """Rows of ``result_type`` in the order of the plan. They may come while the work is done. A row
     with a field ``applied`` that is False was not done; None: it was left alone."""
     change_id: int | None = None
-    """The number in the change journal of a change that can be undone."""
+    """Its number in the change journal, of a change that can be undone."""
 
 
 class Change(ABC):
@@ -40,9 +40,11 @@ class Change(ABC):
         entry: fields of the journal entry that belong to this kind of change. User, host and reason
             are given to ``apply``.
         has_part_rows: after ``apply``, whether a row that was not done was done in part.
+        undone_by_number: whether ``offset undo`` takes it back by its number.
     """
 
     has_part_rows = False
+    undone_by_number = True
 
     def __init__(
         self,

@@ -96,7 +96,7 @@ def _run(
     _ask(cli, change, summary, confirmed)
     _say_store(cli)
     outcome = apply()
-    if outcome.change_id is not None:
+    if outcome.change_id is not None and change.undone_by_number:
         cli.say(
             f"this is change {outcome.change_id}; "
             f"'rmqctl offset undo {outcome.change_id}' takes it back"

@@ -10,6 +10,7 @@ from storage.parse.durations import format_duration, format_size
 
 from .charts import UNKNOWN, bar
 from .drawing import Line, Role, Span, text_line
+from .opened import Identity
 
 _BAR: Final = 24
 
@@ -120,6 +121,8 @@ class LastCheck(NamedTuple):
     """Findings by their severity."""
     whole: bool
     """Whether it read all, and all findings are counted."""
+    store: Identity = ()
+    """That of the store that was checked."""
 
 
 KEPT: Final = "last check"

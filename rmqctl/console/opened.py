@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 _MOST_WARNED: Final = 100
 _of_thread = threading.local()
 
+Identity = tuple[tuple[int, int] | None, ...]
+"""What distinguishes the folders of a store from those of any other; None: one is not there."""
+
 
 class OpenedStore:
     """A store, opened for reading by one thread."""
@@ -26,7 +29,8 @@ class OpenedStore:
         self.warned: dict[str, None] = {}
         """Warnings of the libraries since it was opened."""
         self._broker: EmbeddedBroker | None = None
-        self._seen: tuple[tuple[int, int] | None, ...] = ()
+        self.identity: Identity = ()
+        """That of the store that was opened last."""
 
     def take_warnings(self) -> None:
         """Keep the warnings of this thread."""
@@ -38,13 +42,14 @@ class OpenedStore:
         A store of which the folder was removed or replaced is closed: files that are still mapped,
         and names that are not found any more, would make it look like a store without messages.
         """
-        if self._broker is not None and self._folders() != self._seen:
+        if self._broker is not None and identity_of(self.path) != self.identity:
             self.close()
         if self._broker is None:
             from broker.embedded.broker import EmbeddedBroker
 
-            self._seen = self._folders()
+            found = identity_of(self.path)
             self._broker = EmbeddedBroker.open(self.path, read_only=True)
+            self.identity = found
         return self._broker
 
     def check(self) -> None:
@@ -62,10 +67,20 @@ class OpenedStore:
             self._closed()
             broker.close()
 
-    def _folders(self) -> tuple[tuple[int, int] | None, ...]:
-        from storage.format.names import COMMITLOG
 
-        return tuple(_identity(folder) for folder in (self.path, self.path / COMMITLOG))
+def identity_of(path: Path) -> Identity:
+    """The identity of the store at a path."""
+    from storage.format.names import COMMITLOG
+
+    return tuple(_identity(folder) for folder in (path, path / COMMITLOG))
+
+
+def refuse_another(path: Path, planned: Identity) -> None:
+    """Raise CliError (6) if another store lies at a path than when a plan was made."""
+    now = identity_of(path)
+    if None not in now and now != planned:
+        sentence = f"{path} was replaced by another store since the plan was made"
+        raise CliError(sentence, exit_codes.CHANGED)
 
 
 def _identity(folder: Path) -> tuple[int, int] | None:

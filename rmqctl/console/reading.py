@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from .faults import sentence_of
 from .looks.cycle_search import FullSearch
 from .looks.look import LAG_HISTORY, Look, Place, Progress, Source
-from .opened import OpenedStore
+from .opened import Identity, OpenedStore
 
 if TYPE_CHECKING:
     from broker.embedded.broker import EmbeddedBroker
@@ -59,6 +59,8 @@ class Batch(NamedTuple):
     """Whether it failed as the store could not be opened."""
     goes_on: bool = False
     """Whether the rows are a part, and the next look has more."""
+    store: Identity = ()
+    """That of the store that was read."""
 
 
 class _Stopped(Exception):
@@ -91,6 +93,7 @@ class Reader:
         self._running: Asked | None = None
         self._store = OpenedStore(path, self._forget_rows)
         self._memory: dict[str, Any] = {}
+        self._memory_of: Identity = ()
         self._thread = threading.Thread(target=self._run, name="console-reader", daemon=True)
 
     def start(self) -> None:
@@ -197,7 +200,7 @@ class Reader:
         from storage.clock import now_ms
 
         try:
-            source = Source(self._store.broker(), now_ms(), lambda sentence: None, self._memory)
+            source = Source(self._opened(), now_ms(), lambda sentence: None, self._memory)
             value = function(source)
         except Exception as error:  # noqa: BLE001 - the caller shows it
             self._forget_store(error)
@@ -225,9 +228,8 @@ class Reader:
             sentences = dict.fromkeys((*self._store.warned, *notices))
             shown = tuple(sentence.replace(root, "") for sentence in sentences)
             batch = Batch(asked, rows, first, complete, as_of, took, shown, hidden, error)
-            self._answer(
-                batch._replace(progress=progress, stopped=stopped, lost=lost, goes_on=goes_on)
-            )
+            batch = batch._replace(progress=progress, store=self._store.identity)
+            self._answer(batch._replace(stopped=stopped, lost=lost, goes_on=goes_on))
             rows, first, last = [], False, time.monotonic()
 
         def go_on() -> None:
@@ -244,7 +246,7 @@ class Reader:
 
         try:
             lost = asked.look.of_store
-            broker = self._store.broker() if lost else cast("EmbeddedBroker", None)
+            broker = self._opened() if lost else cast("EmbeddedBroker", None)
             lost = False
             source = Source(
                 *(broker, as_of, notices.append, self._memory, advance, self._zone),
@@ -293,6 +295,14 @@ class Reader:
         except Exception as error:  # noqa: BLE001 - the pane shows it
             return error
         return None
+
+    def _opened(self) -> "EmbeddedBroker":
+        """The store; nothing is kept of another one that lay there before."""
+        broker = self._store.broker()
+        if self._memory_of not in ((), self._store.identity):
+            self._memory.clear()
+        self._memory_of = self._store.identity
+        return broker
 
     def _forget_store(self, error: Exception) -> None:
         """Open the store anew with the next look, where it may have been replaced."""

@@ -11,9 +11,10 @@ from rmqctl.admin.message_filter import EVERY_MESSAGE, MessageFilter, MessageSel
 from rmqctl.admin.queue_scan import QueueScan
 from rmqctl.admin.scan_progress import OnProgress, no_progress
 from rmqctl.errors import CliError, NotFound
-from rmqctl.exit_codes import DAMAGED
+from rmqctl.exit_codes import CHANGED, DAMAGED
 from storage.clock import now_ms as clock_ms
 from storage.configs.dlq_acks import NOTHING_HANDLED, AckedOffsets, DlqAcksFile, Marks
+from storage.counted import counted
 from storage.format.cq_unit import PRE_BLANK_SIZE
 from storage.format.errors import BodyError
 from storage.format.message import DLQ_GROUP_TOPIC_PREFIX, PROPERTY_ORIGIN_MESSAGE_ID, dlq_topic
@@ -288,6 +289,31 @@ def dead_letter_at(view: "StoreView", topic: str, place: Place) -> "MessageExt |
     queue_id, offset = place
     unit = view.unit(topic, queue_id, offset)
     return None if unit is None else view.message_of_unit(topic, queue_id, offset, unit)
+
+
+def refuse_others(
+    view: "StoreView", topic: str, planned: Iterable[tuple[Place, str | None]], nothing: str
+) -> None:
+    """Raise CliError (6) if other dead letters lie at planned places, as in another store.
+
+    ``planned`` has the unique id of each, None for one that could not be read then. One that has
+    expired since, or cannot be read any more, is no other one. ``nothing``: what was not done.
+    """
+    ends: dict[int, int] = {}
+    others = 0
+    for place, msg_id in planned:
+        queue_id, offset = place
+        if queue_id not in ends:
+            ends[queue_id] = view.queue_bounds(topic, queue_id).max_offset
+        found = None if msg_id is None else dead_letter_at(view, topic, place)
+        others += offset >= ends[queue_id] or (found is not None and found.msg_id != msg_id)
+    if others:
+        raise CliError(
+            f"{view.root} was replaced by another store in the meantime: {counted(others, 'place')}"
+            f" of the plan {'has' if others == 1 else 'have'} another dead letter, or none; "
+            f"{nothing}",
+            CHANGED,
+        )
 
 
 def list_groups(view: "StoreView", broker: "Broker") -> Iterator[DlqRow]:

@@ -21,7 +21,7 @@ from storage.configs.journal import ACK, CHANGE_ID, MOVES, REDRIVE, SETTLE, UNDO
 from storage.configs.redrive_runs import RedriveRuns
 from storage.readonly import StoreView
 
-from .dead_letters import DeadLetters, Place, as_marks, place_of
+from .dead_letters import DeadLetters, Place, as_marks, place_of, refuse_others
 from .redrive_run import done_places
 from .rows import AckRow
 
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 class MarkChange(Change):
     """A change that marks dead letters as handled, or removes such marks."""
+
+    undone_by_number = False
 
     def __init__(
         self,
@@ -69,22 +71,28 @@ class MarkChange(Change):
     def apply(self, note: Mapping[str, Any]) -> Outcome:
         """Write the marks, after the journal entry; on the device when this returns.
 
-        CliError (6) if another command has marked or unmarked one meanwhile; nothing was changed
-        then.
+        CliError (6) if another command has marked or unmarked one meanwhile, or if the store was
+        replaced; nothing was changed then.
         """
         self.check()
+        change_id: int | None = None
 
         def journal(changed: Marks) -> None:
+            nonlocal change_id
             self._refuse_other(changed)
             marks = {"handled": changed}
             old, new = (None, marks) if self._handled else (marks, None)
-            Journal(self._root).append({**note, **self.entry, "old": old, "new": new}, now_ms())
+            entry = {**note, **self.entry, "old": old, "new": new}
+            change_id = Journal(self._root).append(entry, now_ms())
 
         with StoreView.open(self._root) as view:
+            ids = (row.msg_id for row in self.plan)
+            planned = zip(self._places, ids, strict=True)
+            refuse_others(view, self._topic, planned, "nothing was changed")
             file = DlqAcksFile(self._root, view)
             change = file.mark if self._handled else file.unmark
             self._refuse_other(change(self._topic, as_marks(self._places), journal))
-        return Outcome([row._replace(applied=True) for row in self.plan])
+        return Outcome([row._replace(applied=True) for row in self.plan], change_id)
 
     def _refuse_other(self, changed: Marks) -> None:
         """Raise if marks of the plan would not change, as another command was first."""
@@ -151,11 +159,17 @@ def _change(
 
 
 def undo_acknowledge(
-    view: StoreView, broker: "Broker", group: str, *, java_check: JavaCheck | None = None
+    view: StoreView,
+    broker: "Broker",
+    group: str,
+    change_id: int | None = None,
+    *,
+    java_check: JavaCheck | None = None,
 ) -> MarkChange:
-    """Undo the last marking of a group that was not undone yet. NotFound without one.
+    """Undo the marking of a group that has a number in the journal, None: the last one.
 
-    A mark that was removed since, or whose dead letter was redriven since, counts as undone.
+    NotFound without one that was not undone yet, and has marks left. A mark that was removed
+    since, or whose dead letter was redriven since, counts as undone.
     """
     dead_letters = DeadLetters(view, broker, group)
     later: set[Place] = set()
@@ -167,7 +181,7 @@ def undo_acknowledge(
                 for place in _places(entry["new"], dead_letters)
                 if place not in later and dead_letters.is_handled(place)
             ]
-            if places:
+            if places and change_id in (None, entry[CHANGE_ID]):
                 return MarkChange(
                     dead_letters,
                     {place: dead_letters.at(place) for place in places},
@@ -177,6 +191,8 @@ def undo_acknowledge(
                 )
         else:
             later |= _redriven(entry, dead_letters)
+    if change_id is not None:
+        raise NotFound(f"no mark of change {change_id} of group {group} is left to undo")
     raise NotFound(f"no 'dlq ack' of group {group} is left to undo")
 
 

@@ -22,7 +22,7 @@ from storage.counted import counted
 from storage.files.bounded import read_last
 from storage.format.message import dlq_topic
 
-from .dead_letters import DeadLetters, Place
+from .dead_letters import DeadLetters, Place, refuse_others
 from .redrive_plan import TO_ORIGIN, Planned, Planner, other_readers
 from .redrive_run import (
     ALREADY,
@@ -167,8 +167,8 @@ class Redrive(Change):
         """Send them as the rows are read. Each dead letter is sent at most once, also after a kill.
 
         Raises StoreInUseError, Refused beside another redrive, CliError (6) if one was handled by
-        another command meanwhile, and OSError for the file of receipts; nothing was sent then.
-        PartlyDone if that file takes no more receipts and some were sent.
+        another command meanwhile or the store was replaced, and OSError for the file of receipts;
+        nothing was sent then. PartlyDone if that file takes no more receipts and some were sent.
         """
         return Outcome(self._receipts(note))
 
@@ -239,6 +239,8 @@ class Redrive(Change):
                 "meantime; nothing was sent",
                 CHANGED,
             )
+        sent = ((one.place, one.row.msg_id) for one in self._planned if one.target is not None)
+        refuse_others(view, dead_letters.topic, sent, "nothing was sent")
         Journal(self._root).append({**note, **self.entry}, time_of(writer))
         if self._progress is None:
             runs.begin(task.run, task.entry())

@@ -6,7 +6,7 @@ from datetime import tzinfo
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 LAG_HISTORY: Final = "lag history"
-"""The name in a Source's memory of what is kept when the store is opened anew."""
+"""The name in a Source's memory of what is kept when the same store is opened anew."""
 
 if TYPE_CHECKING:
     from broker.embedded.broker import EmbeddedBroker

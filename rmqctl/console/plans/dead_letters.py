@@ -190,23 +190,27 @@ def acknowledge(letters: Letters) -> Wish:
     def words(change: Change | None) -> tuple[str, ...]:
         return ("dlq", "ack", letters.group, *letters.words(change))
 
-    return _marks(
-        "acknowledge", words, make, letters.group, lambda _: undo_acknowledge(letters.group)
-    )
+    def undo(change_id: int | None) -> Wish | None:
+        return None if change_id is None else undo_acknowledge(letters.group, change_id)
+
+    return _marks("acknowledge", words, make, letters.group, undo)
 
 
-def undo_acknowledge(group: str) -> Wish:
-    """Take the marks of the last acknowledgement off."""
+def undo_acknowledge(group: str, change_id: int) -> Wish:
+    """Take the marks of an acknowledgement off."""
 
     def make(making: Making) -> Change:
         from rmqctl.admin import dead_letters
 
         return dead_letters.undo_acknowledge(
-            making.view, making.broker, group, java_check=making.java_check
+            making.view, making.broker, group, change_id, java_check=making.java_check
         )
 
-    words = ("dlq", "ack", group, "--undo")
-    return _marks("undo the last acknowledgement", lambda _: words, make, group, None)
+    def words(change: Change | None) -> tuple[str, ...]:
+        offsets = () if change is None else (str(row.queue_offset) for row in change.plan)
+        return ("dlq", "ack", group, *offsets, "--undo")
+
+    return _marks(f"undo change {change_id}", words, make, group, None)
 
 
 def _marks(

@@ -194,35 +194,25 @@ class Desk:
                 told = time.monotonic()
                 self._from_thread(self._take_progress, wish, progress)
 
-        self._reader.call(
-            lambda source: make_plan(source._replace(advance=advance), wish),
-            lambda plan: self._from_thread(self._take_plan, plan),
-        )
+        def answer(found: "Plan | Exception") -> None:
+            plan = _failed(found, wish) if isinstance(found, Exception) else found
+            self._from_thread(self._take_plan, plan)
+
+        self._reader.call(lambda source: make_plan(source._replace(advance=advance), wish), answer)
 
     def _take_progress(self, wish: "Wish", progress: Progress) -> None:
         if self.sheet is not None and self.sheet.wish is wish:
             self.sheet.progress = progress
             self._changed()
 
-    def _take_plan(self, plan: "Plan | Exception") -> None:
+    def _take_plan(self, plan: "Plan") -> None:
         if self.sheet is not None:
-            if isinstance(plan, Exception):
-                plan = self._failed(plan, self.sheet)
             self.sheet.take_plan(plan)
             self._changed()
 
-    def _failed(self, error: Exception, sheet: "Sheet") -> "Plan":
-        """The plan of a store that cannot be opened."""
-        from rmqctl.console.faults import sentence_of
-        from storage.clock import now_ms
-
-        from .planning import Plan
-
-        assert sheet.wish is not None
-        return Plan(sheet.wish, now_ms(), None, error=sentence_of(error))
-
     def _apply(self, plan: "Plan", reason: str) -> None:
         from rmqctl.admin.changes import journal_note
+        from rmqctl.console.opened import refuse_another
 
         from .work import Work
 
@@ -234,6 +224,7 @@ class Desk:
             note,
             lambda done: self._from_thread(self._take_done, done),
             plan.wish.hurry,
+            lambda: refuse_another(self._reader.path, plan.store),
         )
 
     def _stop(self) -> None:
@@ -266,3 +257,13 @@ class Desk:
         self._unwanted.set()
         if self._work is not None:
             self._work.stop()
+
+
+def _failed(error: Exception, wish: "Wish") -> "Plan":
+    """The plan of a store that cannot be opened."""
+    from rmqctl.console.faults import sentence_of
+    from storage.clock import now_ms
+
+    from .planning import Plan
+
+    return Plan(wish, now_ms(), None, error=sentence_of(error))

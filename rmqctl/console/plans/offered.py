@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from rmqctl.console.keys import KEYS
+from rmqctl.console.keys import KEYS, WAITING
 from rmqctl.console.looks.look import Place
+from rmqctl.console.screens.table import TABLE
 from storage.counted import counted
 
 from .questions import Questions
@@ -45,8 +46,8 @@ class Here(NamedTuple):
 
     def one(self, name: str, noun: str) -> Any:
         """The value of a field, which the marked rows, else the one under the cursor, have in
-        common; None if they have none. ValueError if they have several."""
-        found = {value for row in self.rows() if (value := getattr(row, name, None)) is not None}
+        common; None if none of them has one. ValueError if they have several, or some have none."""
+        found = {getattr(row, name, None) for row in self.rows()}
         if len(found) > 1:
             raise ValueError(self._not_these(self.pane, f"one {noun}"))
         return next(iter(found), None)
@@ -75,12 +76,16 @@ class Here(NamedTuple):
     def group(self) -> str:
         """The group of the marked rows, else of the one under the cursor, else of the screen.
         ValueError without one, or if it is not one."""
-        found = self.one("group", "group")
-        if found is None and self.place.screen not in ("topic", "topics", "message", "messages"):
-            found = self.place.names[0] if self.place.names else None
+        found = self.one("group", "group") or self.named("group")
         if found is None:
             raise ValueError("the cursor is on no group")
         return str(found)
+
+    def named(self, noun: str) -> str | None:
+        """The group or the topic that the screen is named for; None if it has no name, or if that
+        is the name of something else."""
+        first = TABLE[self.place.screen].names[:1]
+        return self.place.name if first == (noun.upper(),) else None
 
 
 Asked = Wish | Questions
@@ -89,7 +94,7 @@ Asked = Wish | Questions
 def _reset(here: Here) -> Asked:
     from .offsets import Reset
 
-    return Reset(here.group(), _topics(here.rows()), here.zone)
+    return Reset(here.group(), _topics(here.rows()), here.zone, here.store)
 
 
 def _topics(rows: Sequence[Any]) -> list[str]:
@@ -135,6 +140,8 @@ def _undo(here: Here) -> Asked:
         from rmqctl.console.looks.audit import change_id_of
 
         change_id = change_id_of(here.place)
+    elif change_id is None and any(hasattr(row, "change_id") for row in here.rows()):
+        raise ValueError("this move is not in the journal and has no number: it cannot be undone")
     if change_id is None:
         here.refuse_marks("to undo the last change")
     groups = {getattr(row, "group", None) for row in here.rows()}
@@ -146,7 +153,9 @@ def _delete(here: Here) -> str:
     import shlex
 
     noun = here.place.screen.removesuffix("s")
-    name = here.one(noun, noun) or (here.place.names[0] if here.place.names else None)
+    if noun not in ("group", "topic"):
+        raise ValueError("no list of topics or groups is shown; the command is for one of these")
+    name = here.one(noun, noun) or here.named(noun)
     if name is None:
         raise ValueError(f"the cursor is on no {noun}")
     return shlex.join(("rmqctl", noun, "delete", str(name)))
@@ -175,6 +184,8 @@ def _letters(here: Here) -> "Letters":
     if here.place.screen == "dlqs":
         here.one_row("group")
         return Letters(here.group())
+    if here.place.screen != "dlq":
+        raise ValueError("the cursor is on no dead letter; ':dlq GROUP' shows those of a group")
     group = here.place.name
     if row is not None and hasattr(row, "value") and hasattr(row, "share"):
         words = pane.look.words(pane.place)
@@ -204,13 +215,15 @@ def _end_waits(here: Here, *, dead: bool) -> Asked:
     if here.place.screen == "retry":
         group, message_id = here.place.names
         return end_waits(group, (message_id,), dead=dead)
-    rows = [row for row in here.rows() if hasattr(row, "msg_id")]
+    if here.place.screen not in WAITING:
+        raise ValueError("the cursor is on no retry; ':retries GROUP' shows those of a group")
+    rows = [row for row in here.rows() if hasattr(row, "offset_msg_id")]
     if not rows:
         raise ValueError("the cursor is on no retry; enter shows those of the group")
     groups = {_group_of(row, here) for row in rows}
     if len(groups) > 1:
         raise ValueError("the marked retries are of several groups; mark those of one")
-    return end_waits(groups.pop(), tuple(row.msg_id for row in rows), dead=dead)
+    return end_waits(groups.pop(), tuple(row.offset_msg_id for row in rows), dead=dead)
 
 
 def _group_of(row: object, here: Here) -> str:

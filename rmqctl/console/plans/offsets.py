@@ -50,10 +50,12 @@ class Reset(Questions):
 
     title = "reset"
 
-    def __init__(self, group: str, topics: Sequence[str], zone: tzinfo | None) -> None:
-        """``topics`` are the first answer, each as ``--topic`` takes it; none: all of them."""
+    def __init__(self, group: str, topics: Sequence[str], zone: tzinfo | None, store: str) -> None:
+        """``topics`` are the first answer, each as ``--topic`` takes it; none: all of them.
+        ``store`` is the name of the store's folder."""
         self.group = self.subject = group
         self._zone = zone
+        self._store = store
         super().__init__(
             [
                 Question(Prompt(f"whose: {group} in ", " ".join(topics) or _ALL), _WHOSE),
@@ -138,7 +140,7 @@ class Reset(Questions):
             "the group",
             _KEY,
             _COLUMNS,
-            undo=lambda change_id: None if change_id is None else undo(change_id, self.group),
+            undo=lambda change_id: _undo_of(change_id, self.group, self._store),
             picture=picture,
             others={name: other(found) for name, found in _others(goal, self._zone).items()},
             about=about,
@@ -231,8 +233,16 @@ def _destination(goal: _Goal) -> "Destination":
     return reset_targets.shift_by(int(option.removeprefix("--shift-by=")))
 
 
-def undo(change_id: int | None, group: str | None, store: str = "") -> Wish:
-    """Take a change of offsets back; None: the last one. ``group`` None: it may be of several."""
+def _undo_of(change_id: int | None, group: str | None, store: str) -> Wish | None:
+    return None if change_id is None else undo(change_id, group, store)
+
+
+def undo(change_id: int | None, group: str | None, store: str) -> Wish:
+    """Take a change of offsets back; None: the last one.
+
+    ``group`` is the only one of it, as far as is known before its plan is made; None: unknown.
+    ``store`` is the name of the store's folder: that of a change of several groups.
+    """
 
     def make(making: Making) -> Change:
         from rmqctl.admin.offsets.undo_change import undo as undo_change
@@ -246,7 +256,11 @@ def undo(change_id: int | None, group: str | None, store: str = "") -> Wish:
             java_check=making.java_check,
         )
 
-    return Wish(
+    def fitted(change: Change) -> Wish:
+        groups = {row.group for row in change.plan}
+        return wish if groups <= {group} else undo(change_id, None, store)
+
+    wish = Wish(
         "undo the last change" if change_id is None else f"undo change {change_id}",
         "offset undo",
         ("offset", "undo", "--last" if change_id is None else str(change_id)),
@@ -255,5 +269,7 @@ def undo(change_id: int | None, group: str | None, store: str = "") -> Wish:
         "the store" if group is None else "the group",
         _KEY,
         _COLUMNS if group is not None else ("group", *_COLUMNS),
-        undo=lambda done: None if done is None else undo(done, group, store),
+        fitted=None if group is None else fitted,
+        undo=lambda done: _undo_of(done, group, store),
     )
+    return wish

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rmqctl.admin.changes import Change, JavaCheck
 from rmqctl.console.faults import sentence_of
 from rmqctl.console.looks.look import Source
+from rmqctl.console.opened import Identity, identity_of
 
 from .wish import Making, Wish
 
@@ -26,6 +27,8 @@ class Plan(NamedTuple):
     picture: "Timeline | None" = None
     error: str | None = None
     """Why there is no plan."""
+    store: Identity = ()
+    """That of the store that was read."""
 
     @property
     def can_be_done(self) -> bool:
@@ -38,6 +41,7 @@ def make_plan(source: Source, wish: Wish) -> Plan:
     """The plan of a wish. Changes nothing."""
     sentences: list[str] = []
     refusals: list[str] = []
+    store = identity_of(source.view.root)
     try:
         check = _java_check(source, refusals) if wish.java else lambda: None
         making = Making(
@@ -57,6 +61,7 @@ def make_plan(source: Source, wish: Wish) -> Plan:
         (*sentences, *change.summary),
         tuple(dict.fromkeys(refusals)),
         picture,
+        store=store,
     )
 
 

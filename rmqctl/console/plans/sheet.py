@@ -91,6 +91,9 @@ class Sheet:
         """Show a plan."""
         if plan.wish is not self.wish or self.stage is not Stage.READING:
             return
+        if plan.change is not None and plan.wish.fitted is not None:
+            plan = plan._replace(wish=plan.wish.fitted(plan.change))
+            self.wish = plan.wish
         self.plan = plan
         if plan.error is not None and self.questions is not None:
             self.stage, self.problem = Stage.QUESTIONS, plan.error

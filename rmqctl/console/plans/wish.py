@@ -58,6 +58,8 @@ class Wish(NamedTuple):
     """The columns that are shown at first, of the plan and of the result; none: the usual ones."""
     words_of: Callable[[Change], tuple[str, ...]] | None = None
     """The words of the command, where they depend on the plan."""
+    fitted: "Callable[[Any], Wish] | None" = None
+    """The same wish with the name and the columns that its plan needs."""
     undo: "Callable[[int | None], Wish | None] | None" = None
     """The wish that takes the change with a number back."""
     after: Callable[[Any], Iterable[str]] | None = None

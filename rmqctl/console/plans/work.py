@@ -35,7 +35,7 @@ class Done(NamedTuple):
 
 class Work:
     """One plan that is carried out. ``answer`` is called in the thread of it with each Done;
-    ``hurry`` ends its waits."""
+    ``hurry`` ends its waits; ``check`` raises what forbids to begin."""
 
     def __init__(
         self,
@@ -43,11 +43,13 @@ class Work:
         note: Mapping[str, Any],
         answer: Callable[[Done], object],
         hurry: Callable[[], object] = lambda: None,
+        check: Callable[[], object] = lambda: None,
     ) -> None:
         self._change = change
         self._note = note
         self._answer = answer
         self._hurry = hurry
+        self._check = check
         self._stops = threading.Event()
         self._thread = threading.Thread(target=self._run, name="console-change")
         self._thread.start()
@@ -68,6 +70,7 @@ class Work:
         stopped = False
         until = time.monotonic() + _TIME_S
         try:
+            self._check()
             outcome = self._change.apply(self._note)
             change_id = outcome.change_id
             for row in outcome.rows:

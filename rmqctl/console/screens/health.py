@@ -7,6 +7,7 @@ from rmqctl.console import health
 from rmqctl.console.drawing import Line
 from rmqctl.console.looks import audit, lag, store
 from rmqctl.console.looks.look import Look
+from rmqctl.console.opened import Identity
 from rmqctl.console.panes import Pane
 from rmqctl.console.parts import DrawnPane
 from rmqctl.console.reading import Batch
@@ -17,19 +18,31 @@ from storage.clock import now_ms
 class FactsPane(DrawnPane):
     """The facts."""
 
+    _store: Identity = ()
+    """That of the store of the rows."""
+
+    def take(self, batch: Batch) -> None:
+        """Take rows."""
+        super().take(batch)
+        if batch.error is None:
+            self._store = batch.store
+
     def body(self, width: int, height: int) -> list[Line]:
         """The lines."""
         now = now_ms()
         info, levers, status = (
             self._one(look) for look in (store.INFO, store.LEVERS, store.STATUS)
         )
+        last: health.LastCheck | None = self.session.get(health.KEPT)
+        if last is not None and last.store != self._store:
+            last = None  # of another store, which lay here before
         return [
             health.log_line(info, levers),
             health.deletion_line(info, levers, now),
             health.unread_line(self.rows_of(lag.RISKS)),
             health.who_line(info, None if status is None else status.services),
             health.state_line(info),
-            health.check_line(info, self.session.get(health.KEPT), now),
+            health.check_line(info, last, now),
         ]
 
     def _one(self, look: Look) -> Any:
@@ -47,7 +60,7 @@ class CheckPane(Pane):
             further = any(store.FURTHER in note for note in batch.notices)
             counts = Counter(str(row.severity) for row in self.table.all_rows)
             whole = not (further or batch.stopped)
-            self.session[health.KEPT] = health.LastCheck(batch.as_of, counts, whole)
+            self.session[health.KEPT] = health.LastCheck(batch.as_of, counts, whole, batch.store)
 
 
 SCREENS: Final = {

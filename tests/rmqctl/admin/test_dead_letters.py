@@ -5,12 +5,14 @@ import json
 import pytest
 
 from broker.embedded.broker import EmbeddedBroker
+from broker.new_store import create_store
 from rmqctl.admin import dead_letters as admin
 from rmqctl.admin.changes import Change, journal_note
 from rmqctl.admin.message_filter import MessageFilter, MessageSelection
 from rmqctl.errors import CliError, NotFound, Refused, UsageProblem
 from rmqctl.exit_codes import CHANGED
 from storage.clock import now_ms
+from storage.config import SMALL_STORE
 from storage.configs.checksummed_json import seal, unseal
 from storage.configs.dlq_acks import DlqAcksFile
 from storage.configs.journal import AT_TIMESTAMP, Journal
@@ -124,6 +126,20 @@ def test_marks_are_removed_one_by_one_or_as_they_were_made(store, of_g, handled)
     assert handled() == [0, 2]
 
 
+@pytest.mark.slow
+def test_the_marking_with_a_number_is_undone_whatever_came_after_it(of_g, handled):
+    mine = of_g(admin.acknowledge, MessageSelection(["1", "2"])).apply(NOTE)
+    other = of_g(admin.acknowledge, MessageSelection(["4"])).apply(NOTE)
+    assert (mine.change_id, other.change_id) == (1, 2)
+    undo = of_g(admin.undo_acknowledge, 1)
+    assert undo.entry["undo_of"] == 1
+    undo.apply(NOTE)
+    assert handled() == [4]
+    for number in (1, 3, 9):
+        with pytest.raises(NotFound, match=f"no mark of change {number} of group g is left"):
+            of_g(admin.undo_acknowledge, number)
+
+
 def test_an_undo_passes_over_what_was_noted_and_never_done(store, of_g, handled):
     of_g(admin.acknowledge, MessageSelection(["1"])).apply(NOTE)
     before = DlqAcksFile(store).path.read_bytes()
@@ -132,6 +148,30 @@ def test_an_undo_passes_over_what_was_noted_and_never_done(store, of_g, handled)
     assert handled() == [1]
     of_g(admin.undo_acknowledge).apply(NOTE)
     assert handled() == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("there", [5, 2], ids=["others", "fewer"])
+@pytest.mark.parametrize("undone", [False, True], ids=["begun", "undone"])
+def test_nothing_is_changed_in_another_store(store, of_g, handled, bodies, tmp_path, there, undone):
+    if undone:
+        of_g(admin.acknowledge, ALL).apply(NOTE)
+        changes = [of_g(admin.undo_acknowledge), of_g(admin.remove_marks, ALL)]
+    else:
+        changes = [of_g(admin.acknowledge, ALL), of_g(admin.redrive, ALL)]
+    other = tmp_path / "other"
+    create_store(other, SMALL_STORE)
+    bury(other, "g", [Message("t", b"body %d" % n) for n in range(there)])
+    store.rename(tmp_path / "old")
+    other.rename(store)
+    if undone:
+        of_g(admin.acknowledge, ALL).apply(NOTE)
+    before = handled()
+    for change in changes:
+        with pytest.raises(CliError, match="was replaced by another store") as caught:
+            list(change.apply(NOTE).rows)
+        assert caught.value.exit_code == CHANGED
+    assert (handled(), len(bodies())) == (before, max(0, there - 5))
 
 
 @pytest.mark.slow

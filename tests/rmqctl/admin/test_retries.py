@@ -3,11 +3,13 @@
 import pytest
 
 from broker.embedded.broker import EmbeddedBroker
+from broker.new_store import create_store
 from rmqctl.admin import retries as admin
 from rmqctl.admin.changes import Change, journal_note
 from rmqctl.admin.message_filter import MessageFilter, MessageSelection
 from rmqctl.errors import CliError, NotFound
 from rmqctl.exit_codes import CHANGED
+from storage.config import SMALL_STORE
 from storage.configs.journal import Journal
 from storage.errors import StoreInUseError
 from storage.format.message import Message
@@ -163,6 +165,26 @@ def test_what_is_ready_is_skipped_and_what_is_unknown_is_refused(store, of_g, wa
     assert (row.applied, row.note) == (False, "skipped: the group can read it already")
     with pytest.raises(NotFound, match="no waiting retry 'X'"):
         of_g(admin.make_dead, MessageSelection(["X"]))
+
+
+@pytest.mark.slow
+def test_nothing_is_sent_in_another_store_with_a_retry_at_the_same_place(tmp_path, ask):
+    def one(path):
+        create_store(path, SMALL_STORE)
+        with EmbeddedBroker.open(path) as broker:
+            sent = broker.send(Message("t", b"one"), 0)
+            (stored,) = broker.query_unique("t", sent.msg_id)
+            give_back(broker, "g", stored, level=17)
+        return path
+
+    shown, other = one(tmp_path / "shown"), one(tmp_path / "other")
+    view, broker = ask(shown)
+    change = admin.make_dead(view, broker, "g", ALL)
+    shown.rename(tmp_path / "old")
+    other.rename(shown)
+    with pytest.raises(CliError, match="nothing was sent"):
+        list(change.apply(NOTE).rows)
+    assert bodies(shown, "%DLQ%g") == []
 
 
 @pytest.mark.slow

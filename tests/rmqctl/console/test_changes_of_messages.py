@@ -207,6 +207,27 @@ def test_dead_letters_of_a_reason_are_acknowledged_and_the_marks_taken_off(stock
     assert [row["queue_offset"] for row in left] == [1]
 
 
+@pytest.mark.slow
+def test_the_undo_of_an_acknowledgement_is_that_of_this_one(stocked):
+    async def steps(console):
+        await turn_on(console)
+        await console.press("A")
+        await carry_out(console)
+        assert "this is change 1" in console.words()
+        assert run("dlq", "ack", "billing", 1, "--yes", "-S", stocked).code == 0
+        await console.press("u")
+        await console.until("Type billing")
+        assert "undo change 1" in console.text()
+        sheet = console.app.desk.sheet
+        assert [row.queue_offset for row in sheet.plan.change.plan] == [0, 2]
+        assert sheet.command() == "rmqctl dlq ack billing 0 2 --undo"
+        await carry_out(console)
+
+    drive(stocked, steps, "dlq", "billing", size=(140, 40))
+    left = run("dlq", "browse", "billing", "-S", stocked, "-o", "json").json()
+    assert [row["queue_offset"] for row in left] == [0, 2]
+
+
 @pytest.mark.parametrize(("key", "verb"), [("N", "now"), ("D", "dead")])
 @pytest.mark.slow
 def test_the_wait_of_a_retry_is_ended(stocked, tmp_path, key, verb):

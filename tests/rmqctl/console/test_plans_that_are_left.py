@@ -112,3 +112,42 @@ def test_a_plan_says_how_far_it_is_and_its_check_ends_when_it_is_left(stocked):
         await console.until("orders")
 
     drive(stocked, steps, "health", size=(140, 40))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", ["r", "u"], ids=["questions", "another plan"])
+def test_a_plan_that_was_left_and_fails_late_is_not_about_the_next_change(stocked, key):
+    away = stocked.with_name("away")
+    run("consume", "orders", "-g", "billing", "-e")
+
+    async def steps(console):
+        await console.read()
+        app = console.app
+        app.desk.writes, app.paused = True, True
+        begun, gate, gone, answers = threading.Event(), threading.Event(), [], []
+
+        def wait(source):
+            begun.set()
+            gate.wait(30)
+
+        app.reader.call(wait, lambda value: None)
+        await console.press("u")
+        await console.until(begun.is_set)
+        await console.press("escape", key)
+        sheet = app.desk.sheet
+        stage, hand_over = sheet.stage, app.desk._from_thread
+        app.desk._from_thread = lambda function, *given: answers.append((function, given))
+        stocked.rename(away)
+        gate.set()
+        await console.until(lambda: bool(answers))
+        function, given = answers.pop(0)
+        function(*given)
+        gone.append(sheet.stage)
+        app.desk._from_thread = hand_over
+        for function, given in answers:
+            function(*given)
+        away.rename(stocked)
+        assert gone == [stage]
+        assert sheet.banner == sheet.problem == ""
+
+    drive(stocked, steps, "groups", size=(140, 40))
