@@ -115,7 +115,7 @@ class MessageStore(ForkAware):
         self._waiter = Waiter(shared, root)
         self._ringer = Notifier(shared, root)
         self._flusher = Flusher(fs, root, config, shared, write_lock)
-        self.services = TimedServices(root)
+        self.services = TimedServices(root, check=self.check_usable)
         self._flush_service = FlushService(
             self._flusher,
             write_lock,
@@ -214,7 +214,7 @@ class MessageStore(ForkAware):
         Raises StoreBrokenError after a failed write or sync: then the store refuses writes until
         it is opened anew. Blocks for the write lock (WriteLockTimeoutError).
         """
-        self._check_usable()
+        self.check_usable()
         now, put_batch = None, self._appender.one.put_batch
         if put_batch and type(records) is PreparedTable and self._flush_service.started:
             now = put_batch(*records.parts)
@@ -352,7 +352,7 @@ class MessageStore(ForkAware):
 
     def flush(self) -> None:
         """Sync everything that was put so far, queues and index too, to the device. Blocks."""
-        self._check_usable()
+        self.check_usable()
         with self.write_lock():
             self._sync_all()
 
@@ -385,7 +385,7 @@ class MessageStore(ForkAware):
         """
         from storage.append.file_deletion import Retention
 
-        self._check_usable()
+        self.check_usable()
         with self.write_lock():
             retention = Retention(self._fs, self.root, self.config, self._shared, self._appender)
             return retention.run(
@@ -406,7 +406,7 @@ class MessageStore(ForkAware):
         returns. Raises what ``before`` raises, StoreNotWritableError and CorruptFileError: then
         nothing has happened.
         """
-        self._check_usable()
+        self.check_usable()
         with self._write_lock.held():
             self._appender.get_ready()
             before()
@@ -522,7 +522,9 @@ class MessageStore(ForkAware):
         if self._closed:
             raise StoreClosedError(self._broken or f"{self.root} has been closed")
 
-    def _check_usable(self) -> None:
+    def check_usable(self) -> None:
+        """Raise StoreBrokenError if the store refuses writes until it is opened anew, and
+        StoreClosedError after ``close``, and in a forked child."""
         self.check_open()
         if self._broken is not None:
             raise StoreBrokenError(f"{self._broken}; open the store anew")

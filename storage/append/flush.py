@@ -361,6 +361,7 @@ class FlushService:
                 pass  # another process is stopped or very busy; nothing is lost by waiting
             except Exception as error:  # noqa: BLE001 - the store refuses writes, and says why
                 self._on_error(error)
+                self._services.end()
                 return
             pause, work = self._interval, self.tick
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from storage.errors import RocketMQError
+from storage.errors import RocketMQError, StoreBrokenError, StoreClosedError
 from storage.format.names import OURS
 
 from .locks import LockFile
@@ -82,11 +82,22 @@ class TimedServices:
 
     A long-lived writer tries to be elected with each of its regular syncs. RocketMQ runs the same
     work in threads of the broker (cleaning).
+
+    ``check`` raises StoreBrokenError if the store refuses writes. Then, or if a service raises that
+    or StoreClosedError, another process takes over, and this one does not come back.
     """
 
-    def __init__(self, root: Path, *, monotonic: Clock = time.monotonic) -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        monotonic: Clock = time.monotonic,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
         self._path = root / OURS / SERVICES_LOCK
         self._monotonic = monotonic
+        self._check = check
+        self._ended = False
         self._services: list[_Service] = []
         self._lock: LockFile | None = None
         self._elected = False
@@ -106,7 +117,12 @@ class TimedServices:
     def tick(self) -> None:
         """Try to be elected; run what is due. A failing service stops neither the others nor the
         thread: what it raises is logged, and it runs again when it is due."""
-        if not self._services:
+        if not self._services or self._ended:
+            return
+        try:
+            self._check()
+        except (StoreBrokenError, StoreClosedError):
+            self.end()
             return
         if self._lock is None:
             self._lock = LockFile(self._path)
@@ -124,6 +140,14 @@ class TimedServices:
                 except Exception as error:  # noqa: BLE001 - the thread also syncs the log
                     self.failures = [*self.failures[-9:], (now, error)]
                     _log_once(service, error)
+                    if isinstance(error, (StoreBrokenError, StoreClosedError)):
+                        self.end()
+                        return
+
+    def end(self) -> None:
+        """Let another process take over, for good."""
+        self._ended = True
+        self.close()
 
     def close(self) -> None:
         """Let another process take over."""

@@ -24,6 +24,7 @@ from storage.coordination.wakeup import (
     slots_path,
     topics_word,
 )
+from storage.errors import StoreBrokenError
 from storage.files.fs import FileSystem
 from storage.store import MessageStore
 from tests.support.compiled import compiled, native, needs_compiled
@@ -320,6 +321,36 @@ def test_a_failing_service_does_not_stop_the_others(tmp_path: Path) -> None:
     assert ran == [1]
     assert [str(error) for _, error in services.failures] == ["no luck"]
     services.close()
+
+
+def test_a_process_whose_store_refuses_writes_leaves_the_services_to_another(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "rmqctl").mkdir()
+    ran: list[str] = []
+    refusal: list[Exception] = []
+
+    def check() -> None:
+        if refusal:
+            raise refusal[0]
+
+    def fail() -> None:
+        ran.append("second")
+        raise StoreBrokenError("no more writes")
+
+    first, second = TimedServices(tmp_path, check=check), TimedServices(tmp_path)
+    third = TimedServices(tmp_path)
+    first.add(lambda: ran.append("first"), interval_ms=0, first_ms=0)
+    second.add(fail, interval_ms=0, first_ms=0)
+    third.add(lambda: ran.append("third"), interval_ms=0, first_ms=0)
+    first.tick()
+    refusal.append(StoreBrokenError("no more writes"))
+    for _ in range(2):
+        for services in (first, second, third):
+            services.tick()
+    assert ran == ["first", "second", "third", "third"]
+    assert (first.elected, second.elected) == (False, False)
+    third.close()
 
 
 def test_a_service_that_fails_unexpectedly_is_logged_once_and_runs_again(
