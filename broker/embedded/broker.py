@@ -365,6 +365,8 @@ class EmbeddedBroker(BrokerParts):
         """See Broker.heartbeat."""
         self._check_writable()
         self.members.heartbeat(data)
+        if "_puller" in vars(self):
+            self._puller.answer_outdated(data)
 
     def unregister_client(
         self, client_id: str, producer_group: str | None = None, consumer_group: str | None = None
