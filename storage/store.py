@@ -215,7 +215,7 @@ class MessageStore(ForkAware):
         free descriptor): the records are stored, and not known to be on the device. Blocks for the
         write lock (WriteLockTimeoutError).
         """
-        self._check_usable()
+        self.check_usable()
         now, put_batch = None, self._appender.one.put_batch
         if put_batch and type(records) is PreparedTable and self._flush_service.started:
             now = put_batch(*records.parts)
@@ -357,7 +357,7 @@ class MessageStore(ForkAware):
         Raises StoreBrokenError after a failed sync, StoreNotWritableError if it cannot begin, or
         the checkpoint cannot be written; the next one may succeed.
         """
-        self._check_usable()
+        self.check_usable()
         with self.write_lock():
             self._sync_all()
 
@@ -413,7 +413,7 @@ class MessageStore(ForkAware):
         returns. Raises what ``before`` raises, StoreNotWritableError and CorruptFileError: then
         nothing has happened.
         """
-        self._check_usable()
+        self.check_usable()
         with self._write_lock.held():
             self._appender.get_ready()
             before()
@@ -536,7 +536,9 @@ class MessageStore(ForkAware):
         if self._closed:
             raise StoreClosedError(self._broken or f"{self.root} has been closed")
 
-    def _check_usable(self) -> None:
+    def check_usable(self) -> None:
+        """Raise StoreBrokenError if the store refuses writes until it is opened anew, and
+        StoreClosedError after ``close``, and in a forked child."""
         self.check_open()
         if self._broken is not None:
             raise StoreBrokenError(f"{self._broken}; open the store anew")

@@ -151,7 +151,7 @@ class MemberApi(Protocol):
         ...
 
     def heartbeat(self, data: HeartbeatData) -> None:
-        """Join groups or stay in them (HEART_BEAT).
+        """Join groups or stay in them, and leave those that it does not name (HEART_BEAT).
 
         Creates the group and its retry topic where allowed. A new member, or a topic added or
         removed, notifies all members of the group. Raises ClientIdInUseError if another process has

@@ -365,6 +365,8 @@ class EmbeddedBroker(BrokerParts):
         """See Broker.heartbeat."""
         self._check_writable()
         self.members.heartbeat(data)
+        if "_puller" in vars(self):
+            self._puller.answer_outdated(data)
 
     def unregister_client(
         self, client_id: str, producer_group: str | None = None, consumer_group: str | None = None
@@ -460,8 +462,9 @@ class EmbeddedBroker(BrokerParts):
         """Start the broker's own work, in background threads.
 
         Each process writes the progress that came with pulls. One elected process delivers delayed
-        messages and checks half messages. ``deliver`` None elects one only in a store that rmqctl
-        made; True, an explicit request, in any store. Starting twice is fine.
+        messages and checks half messages, until it ends or its store refuses writes. ``deliver``
+        None elects one only in a store that rmqctl made; True, an explicit request, in any store.
+        Starting twice is fine.
 
         If a thread cannot be started no service runs, and another process may do the work. Raises
         StoreClosedError in a forked child.
@@ -488,10 +491,14 @@ class EmbeddedBroker(BrokerParts):
                     Leadership(store.root, BROKER_SERVICES),
                     now=store.now,
                     before_handover=delayed.shutdown,
+                    check=store.check_usable,
                 ),
                 # A round of questions may take a minute: nothing else may wait for it.
                 TimedServiceThread(
-                    [checks], Leadership(store.root, TRANSACTION_CHECKS), now=store.now
+                    [checks],
+                    Leadership(store.root, TRANSACTION_CHECKS),
+                    now=store.now,
+                    check=store.check_usable,
                 ),
             ]
         try:

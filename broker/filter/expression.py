@@ -28,6 +28,12 @@ _DOUBLE: Final = re.compile(
 )
 
 
+class Long(int):
+    """A number that an Integer of Java could hold, and that is a Long."""
+
+    __slots__ = ()
+
+
 class EvaluationError(ValueError):
     """Values that cannot be compared; the message does not match."""
 
@@ -68,7 +74,8 @@ def to_number(text: str, like: int | float) -> int | float:
         raise EvaluationError(f"a number of {len(digits)} digits is out of range beside {like}")
     # Python reads no text of more than some thousand digits, leading zeros included.
     number = int(f"{text[: len(text) - len(digits)]}{digits.lstrip('0') or '0'}")
-    low, high = (INT_MIN, INT_MAX) if INT_MIN <= like <= INT_MAX else (LONG_MIN, LONG_MAX)
+    is_long = isinstance(like, Long) or not INT_MIN <= like <= INT_MAX
+    low, high = (LONG_MIN, LONG_MAX) if is_long else (INT_MIN, INT_MAX)
     if not low <= number <= high:
         raise EvaluationError(f"{text!r} is out of range beside {like}")
     return number
@@ -145,11 +152,13 @@ class Negation(Expression):
         self.operand = operand
 
     def evaluate(self, properties: Properties) -> Value | None:
-        """Give the number with the other sign, in Java's 64 bits."""
+        """Give the number with the other sign, in Java's 64 bits; that of a Long is a Long."""
         value = self.operand.evaluate(properties)
         if isinstance(value, (str, bool)) or value is None:
             return None
-        return LONG_MIN if value == LONG_MIN and isinstance(value, int) else -value
+        if isinstance(value, int) and value == LONG_MIN:
+            return LONG_MIN
+        return Long(INT_MIN) if isinstance(value, int) and value == -INT_MIN else -value
 
 
 class Condition(Expression):

@@ -168,13 +168,18 @@ class MemberManager:
             changed = {group for group in joined if group not in client.consumers}
             client.last_heartbeat = self._now()
             client.beat = time.monotonic_ns()
-            producers = {*client.producers, *data.producers}
-            self._change(client.within(producers, {**client.consumers, **joined}))
+            left = client.consumers.keys() - loud.keys()  # and could not be left in another way
+            stay = {g: part for g, part in client.consumers.items() if g not in left}
+            self._change(client.within(data.producers, {**stay, **joined}))
+            self._leave(data.client_id, left)
+            self._left.update(left)
             for group in joined.keys() - changed:
                 if _topics_of(before[group]) != _topics_of(self._read_table(group)):
                     changed.add(group)
         if touched or changed:
             self._tell({group: group in changed and loud[group] for group in touched | changed})
+        if left:
+            self._end_leaving()
         if refused is not None:
             raise refused
 

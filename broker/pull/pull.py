@@ -17,7 +17,7 @@ from storage.results import GetMessageStatus
 from .pull_request_hold import Answer, HeldPulls, leave
 
 if TYPE_CHECKING:
-    from broker.api.members import SubscriptionData
+    from broker.api.members import HeartbeatData, SubscriptionData
     from broker.api.offsets import OffsetCommit
     from broker.config import BrokerConfig
     from broker.members.group_table import GroupTable
@@ -89,7 +89,8 @@ class Puller:
     def pull(self, request: PullRequest) -> PullResult:
         """Answer a pull; see Broker.pull."""
         if request.suspend_timeout_ms <= 0:
-            return self._first_answer(request, self._admit(request))
+            tags, _ = self._admit(request)
+            return self._first_answer(request, tags)
         answers: SimpleQueue[PullResult | Exception] = SimpleQueue()
         self._pull(request, answers.put)
         answer = answers.get()
@@ -104,14 +105,32 @@ class Puller:
         except Exception as error:  # noqa: BLE001 - an answer like any other
             leave(answer(error))
 
+    def answer_outdated(self, data: HeartbeatData) -> None:
+        """Answer the held pulls of a client that were made by other subscriptions than it has now:
+        it pulls again."""
+        wanted = {
+            (consumer.group_name, item.topic): (item.sub_string, item.expression_type)
+            for consumer in data.consumers
+            for item in consumer.subscriptions
+        }
+
+        def is_outdated(request: PullRequest) -> bool:
+            if not request.sub_version or request.client_id != data.client_id:
+                return False  # of no subscription that heartbeats tell
+            asked = (request.expression, request.expression_type)
+            return wanted.get((request.consumer_group, request.topic), asked) != asked
+
+        self.held.answer_soon(is_outdated)
+
     def _pull(self, request: PullRequest, answer: Answer) -> None:
-        tags = self._admit(request)
+        tags, (expression, kind) = self._admit(request)
         result = self._first_answer(request, tags)
         if request.suspend_timeout_ms > 0 and _may_wait(request, result):
             suspend_ms = min(request.suspend_timeout_ms, self._config.max_suspend_timeout_ms)
             if not self._config.long_polling_enable:
                 suspend_ms = self._config.short_polling_time_mills
-            self.held.hold(request, tags, answer, suspend_ms)
+            asked = request._replace(expression=expression, expression_type=kind)
+            self.held.hold(asked, tags, answer, suspend_ms)
         else:
             leave(answer(result))
 
@@ -153,8 +172,9 @@ class Puller:
 
     # -- permissions --------------------------------------------------------------------------
 
-    def _admit(self, request: PullRequest) -> MessageFilter | None:
-        """Check a pull in the order of PullMessageProcessor; gives its filter."""
+    def _admit(self, request: PullRequest) -> tuple[MessageFilter | None, tuple[str, str]]:
+        """Check a pull in the order of PullMessageProcessor; gives its filter, and the expression
+        and its type that it is made from."""
         if not self._config.broker_permission & PERM_READ:
             raise NoPermissionError(f"broker {self._config.broker_name} may not be read")
         group = self._groups.for_use(request.consumer_group)
@@ -165,15 +185,15 @@ class Puller:
         if expression is None:
             subscription = self._registered(request, group)
             expression, kind = subscription.sub_string, subscription.expression_type
-        found = None
+        found: MessageFilter | None = None
         if expression != SUB_ALL or kind != TAG:
             enabled = bool(self._config.enable_property_filter)
             found = message_filter(expression, kind, enable_property_filter=enabled)
         if request.topic.startswith(RETRY_GROUP_TOPIC_PREFIX) and self._config.filter_support_retry:
             from broker.filter.message_filter import RetryFilter
 
-            return RetryFilter(lambda: self._subscriptions(request.consumer_group))
-        return found
+            found = RetryFilter(lambda: self._subscriptions(request.consumer_group))
+        return found, (expression, kind)
 
     def _subscriptions(self, group: str) -> Mapping[str, SubscriptionData]:
         table = self._group_table(group)

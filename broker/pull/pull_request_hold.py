@@ -6,7 +6,8 @@ over; it does not wake while nothing is held. It answers a held pull
   other expressions are checked against the message itself);
 * at the sweep, every 5 s, when its queue has grown at all: the new messages may not match, but the
   client's offset moves on;
-* when its time is over; when the broker closes.
+* when its time is over, or a heartbeat of its client has another expression for its topic;
+* when the broker closes.
 
 A held pull is read once more then and answered with the result, never held again.
 
@@ -122,6 +123,19 @@ class HeldPulls:
             return
         self._more.set()
         self._arrivals.wake()
+
+    def answer_soon(self, which: Callable[[PullRequest], bool]) -> None:
+        """Have held pulls answered at once whose request passes the test."""
+        found = False
+        with self._lock:
+            for pulls in self._held.values():
+                for pull in pulls:
+                    if which(pull.request):
+                        pull.deadline = 0
+                        found = True
+        if found:
+            self._more.set()
+            self._arrivals.wake()
 
     @property
     def count(self) -> int:

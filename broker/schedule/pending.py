@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker.errors import MessageIllegalError
 from broker.send.send import prepared
-from storage.errors import RocketMQError
+from storage.errors import RocketMQError, StoreBrokenError, StoreClosedError
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE
 
 from .level import DelayLevel
@@ -137,6 +137,9 @@ class PendingDelayLevel(DelayLevel):
         if not self._pending or not self._pending[0].future.done():
             return
         head = self._pending[0]
+        error = head.future.exception()
+        if isinstance(error, (StoreBrokenError, StoreClosedError)):
+            raise error  # it would fail again
         now = self._now()
         if head.resend_at is None:
             pause = min(head.resend_count * RESEND_STEP_MS, LONGEST_RESEND_PAUSE_MS)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from storage.configs.delay_offsets import DelayOffsetFile
 from storage.configs.delivery_notes import DeliveryNote, DeliveryNotes
 from storage.configs.early_deliveries import EarlyDeliveries
+from storage.errors import StoreBrokenError, StoreClosedError
 from storage.format.delay import CLOCK_STEP_MS
 from storage.format.message import SCHEDULE_TOPIC
 
@@ -55,6 +56,7 @@ class DelayOffsets:
         self._saved: dict[int, int] = {}
         self._due: int | None = None
         self._cannot_note = False
+        self._closed = False
 
     def load(self) -> Mapping[int, int]:
         """Read the offsets. Raises CorruptFileError."""
@@ -80,8 +82,13 @@ class DelayOffsets:
                 logger.exception("delivery goes on without notes: after a kill it takes longer")
 
     def write(self) -> None:
-        """Write the delivery offsets, without waiting for the device where that is possible."""
+        """Write the delivery offsets, without waiting for the device where that is possible.
+
+        Nothing after ``close``: another process delivers.
+        """
         with self._lock:
+            if self._closed:
+                return
             offsets = {**self._saved, **self._delivered()}
             if offsets != self._saved:
                 self._file.write(offsets)
@@ -103,7 +110,9 @@ class DelayOffsets:
         self._file.sync()
 
     def close(self) -> None:
-        """Release the files."""
+        """Release the files, for good."""
+        with self._lock:
+            self._closed = True
         self._notes.close()
         self._file.close()
 
@@ -154,7 +163,7 @@ class ScheduleMessageService:
         """Do what is due; gives when to call again, ms since the epoch, perhaps at once.
 
         A level that fails runs again 10 s later; the others go on. Raises CorruptFileError for
-        a delayOffset.json that cannot be read.
+        a delayOffset.json that cannot be read, and StoreBrokenError if the store refuses writes.
         """
         if self._due is None:
             self._settle()
@@ -169,6 +178,8 @@ class ScheduleMessageService:
                 try:
                     self._due[number] = level.run()
                     self.offsets.write()
+                except (StoreBrokenError, StoreClosedError):
+                    raise  # each level would fail, for as long as the store is open
                 except Exception:
                     logger.exception("delay level %d", level.level)
                     self._due[number] = now_ms + DELAY_FOR_A_PERIOD_MS
@@ -176,10 +187,12 @@ class ScheduleMessageService:
 
     def shutdown(self) -> None:
         """Wait for pending puts and write the offset of each level. Calling twice is fine."""
-        for level in self._levels:
-            level.settle()
-        self.offsets.persist()
-        self.offsets.close()
+        try:
+            for level in self._levels:
+                level.settle()
+            self.offsets.persist()
+        finally:
+            self.offsets.close()
 
     def progress(self) -> list[LevelProgress]:
         """Give the position of each level (ScheduleMessageService.buildRunningStats)."""

@@ -109,7 +109,8 @@ class TransactionCheckService:
     def check(self) -> None:
         """Run one round."""
         start = self._now()
-        if self._view().max_offset_in_queue(TRANS_HALF_TOPIC, HALF_QUEUE) == 0:
+        end = self._view().max_offset_in_queue(TRANS_HALF_TOPIC, HALF_QUEUE)
+        if end == 0:
             return  # no transaction so far
         self._topics.for_own_use(TRANS_HALF_TOPIC, QUEUE_NUMS)
         half_offset, op_offset = self._offsets.query()
@@ -119,14 +120,18 @@ class TransactionCheckService:
         copies = HalfCopies(self._view(), half_offset, wanted=half_offset != known)
         ended = EndedTransactions(self._view, op_offset, half_offset)
         ended.read_more()
-        offset = self._go_through(half_offset, ended, copies, start)
+        offset = self._go_through(half_offset, end, ended, copies, start)
         self._offsets.commit(offset, ended.done_up_to())
         self._ended_at = offset
 
     def _go_through(
-        self, offset: int, ended: EndedTransactions, copies: HalfCopies, start: int
+        self, offset: int, end: int, ended: EndedTransactions, copies: HalfCopies, start: int
     ) -> int:
-        """Check half messages one by one; gives the offset of the first that is left."""
+        """Check half messages one by one; gives the offset of the first that is left.
+
+        What lies from ``end`` on was stored since the round began. RocketMQ compares store times
+        for it; here those may be later than the clock, if that was set back.
+        """
         self._uncommitted = 0
         while self._now() - start <= MAX_QUEUE_PROCESS_TIME_MS:
             if self._uncommitted >= COMMIT_EVERY:
@@ -157,7 +162,7 @@ class TransactionCheckService:
                     self._give_up(half)
                 offset += 1
                 continue
-            if half.store_timestamp >= start:
+            if offset >= end:
                 break  # stored again in this round
             immunity = half.get_property(PROPERTY_CHECK_IMMUNITY_TIME_IN_SECONDS)
             if immunity is None:

@@ -272,8 +272,10 @@ class Consumer(ForkAware, ABC):
         check_topic(topic)
         data = subscription_data(topic, selector_of(selector), self._manager.clock.now_ms())
         known = self._subscriptions.get(topic)
-        if known is not None:
-            data = newer(data, known.sub_version)
+        if self._state is ServiceState.RUNNING:  # a round of rebalance gives new versions, too
+            known = self.rebalance.subscriptions.get(topic, known)
+        if known is not None:  # the clock may have been set back
+            data = data._replace(sub_version=newer(known, data.sub_version).sub_version)
         self._subscriptions[topic] = data
         if self._state is ServiceState.RUNNING:
             self.rebalance.subscriptions[topic] = data

@@ -91,6 +91,15 @@ def wanted(messages: list[MessageExt], subscription: SubscriptionData) -> list[M
     return [message for message in messages if message.tags in tags]
 
 
+def selects_alike(subscription: SubscriptionData, other: SubscriptionData | None) -> bool:
+    """Whether ``other`` is a subscription that selects the same messages; versions may differ, as
+    each round of rebalance that changes something gives a new one."""
+    return other is not None and (
+        (subscription.sub_string, subscription.expression_type)
+        == (other.sub_string, other.expression_type)
+    )
+
+
 def newer(subscription: SubscriptionData, now_ms: int) -> SubscriptionData:
     """Give a subscription a version that is larger than its own."""
     return subscription._replace(sub_version=max(now_ms, subscription.sub_version + 1))

@@ -125,7 +125,8 @@ class RemoteBrokerOffsetStore:
     def persist_all(
         self, queues: Collection[MessageQueue], kept: Collection[MessageQueue] = ()
     ) -> None:
-        """See OffsetStore.persist_all. Removes from memory what it has of other queues.
+        """See OffsetStore.persist_all. Removes from memory the offsets that it has of other queues;
+        not their generations: one may be a queue that is being taken.
 
         Every entry goes to its broker, changed or not: so a move is noticed. Those of queues that
         are only ``kept`` stay in memory, and are not committed.
@@ -136,7 +137,7 @@ class RemoteBrokerOffsetStore:
         with self._lock:
             for queue in [queue for queue in self._offsets if queue not in known]:
                 logger.info("forgot the progress of a queue: group=%s %s", self._group, queue)
-                self._forget(queue)
+                del self._offsets[queue]
             entries = {queue: o for queue, o in self._offsets.items() if queue in wanted}
         self._commit(entries)
 

@@ -16,7 +16,12 @@ from broker.errors import BrokerError
 from client.arguments import check_settings, check_whole, checked_queues
 from client.consumer.consumer_config import ConsumerConfig
 from client.consumer.pull_result import messages_of
-from client.consumer.subscription import ALL_MESSAGES, MessageSelector, subscription_data
+from client.consumer.subscription import (
+    ALL_MESSAGES,
+    MessageSelector,
+    selects_alike,
+    subscription_data,
+)
 from client.errors import UNANSWERED, ClientError, ClientStateError, check_number
 from client.listener.process_queue import ProcessQueue
 from client.offset_store.offset_store import ReadOffsetType, correct_offset, end_past_progress
@@ -345,7 +350,7 @@ class LitePullConsumer(ActiveConsumer):
         if self._too_much(process_queue):
             service.execute_pull_request_later(request, FLOW_CONTROL_DELAY_MS)
             return
-        subscription = (self._assigned or self.rebalance.subscriptions).get(queue.topic)
+        subscription = self._subscription(queue.topic)
         if subscription is None:
             self._later(request, None)
             return
@@ -358,6 +363,7 @@ class LitePullConsumer(ActiveConsumer):
             subscription.sub_string,
             subscription.expression_type,
             self.config.broker_suspend_max_time_ms,
+            sub_version=subscription.sub_version,
             client_id=self.instance.client_id,
         )
 
@@ -376,6 +382,9 @@ class LitePullConsumer(ActiveConsumer):
         except (*UNANSWERED, ClientError, BrokerError) as error:
             self._later(request, error)
 
+    def _subscription(self, topic: str) -> SubscriptionData | None:
+        return (self._assigned or self.rebalance.subscriptions).get(topic)
+
     def _too_much(self, process_queue: ProcessQueue) -> bool:
         config = self.config
         return (
@@ -390,6 +399,10 @@ class LitePullConsumer(ActiveConsumer):
     ) -> None:
         queue, process_queue = request.message_queue, request.process_queue
         if process_queue.dropped:
+            return
+        if not selects_alike(subscription, self._subscription(queue.topic)):
+            # It passes what only the new one names.
+            self.instance.pull_service.execute_pull_request_immediately(request)
             return
         if result.pull_status is PullStatus.OFFSET_ILLEGAL:
             logger.warning("the offset is outside of the queue: %s %s", request, result.get_status)

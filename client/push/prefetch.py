@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from broker.api.pull import PullRequest as PullMessage, PullResult, PullStatus
 from broker.errors import BrokerError
 from client.consumer.pull_result import messages_of
+from client.consumer.subscription import selects_alike
 from client.errors import UNANSWERED, ClientError
 from client.listener.process_queue import run_of
 
@@ -110,6 +111,8 @@ class Backlog:
         answers: list[PullResult | Exception] = []
         try:
             consumer.instance.routes.broker(queue.broker_name).pull_async(wire, answers.append)
+            if not selects_alike(subscription, consumer.announced(queue.topic)):
+                return None  # it was changed meanwhile
             for answer in answers:
                 if isinstance(answer, PullResult) and answer.pull_status is PullStatus.FOUND:
                     hooks = consumer.filter_message_hooks

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from broker.api.pull import PullRequest as PullMessage, PullResult, PullStatus
 from broker.errors import BrokerError, ResponseCode
 from client.consumer.pull_result import messages_of, rows_of
+from client.consumer.subscription import selects_alike
 from client.errors import UNANSWERED, ClientError
 from client.offset_store.offset_store import end_past_progress
 from client.runtime.service_state import ServiceState
@@ -268,6 +269,11 @@ class PullLoop:
         wire: PullMessage,
         result: PullResult,
     ) -> Handoff | None:
+        now = self._consumer.announced(request.message_queue.topic)
+        if not selects_alike(subscription, now):
+            # It passes what only the new one names (RocketMQ uses it all the same).
+            self._service.execute_pull_request_immediately(request)
+            return None
         status = result.pull_status
         if status is PullStatus.FOUND:
             return self._found(request, subscription, begin_ms, wire, result)

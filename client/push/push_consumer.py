@@ -154,7 +154,8 @@ class PushConsumer(Consumer):
     def subscribe(self, topic: str, selector: str | MessageSelector | None = "*") -> None:
         """Subscribe to a topic: all messages, those of tags ``a || b``, or those of a selector.
 
-        A running consumer sends it to its brokers at once. Raises InvalidNameError, and
+        A running consumer sends it to its brokers at once: no message that is stored after this
+        returns is judged by the former subscription. Raises InvalidNameError, and
         SubscriptionParseError.
         """
         with self._lock, ExitStack() as stack:

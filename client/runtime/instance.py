@@ -11,7 +11,7 @@ import logging
 import threading
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from broker.api.members import (
     ConsumeDirectlyResult,
@@ -22,6 +22,7 @@ from broker.api.members import (
 from broker.errors import BrokerError
 from client.errors import UNANSWERED, ClientStateError
 from client.timing import SYSTEM_CLOCK, ThreadScheduler
+from storage.deadlines import held_within
 from storage.errors import StoreClosedError
 from storage.format.message import MessageQueue
 
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
     from .client_config import ClientConfig
 
 logger = logging.getLogger("rmqctl.client")
+
+_LONGEST_WAIT_S: Final = 0.7
+"""How long a group that is left waits for a heartbeat."""
 
 
 class ConsumerInner(Protocol):
@@ -194,11 +198,14 @@ class ClientInstance:
         self._unregister_client(group, None)
 
     def _unregister_client(self, producer_group: str | None, consumer_group: str | None) -> None:
-        for broker in self._connected.values():
-            try:
-                broker.unregister_client(self.client_id, producer_group, consumer_group)
-            except (*UNANSWERED, BrokerError) as error:
-                logger.warning("broker %s does not let the client go: %s", broker.name, error)
+        # A heartbeat that is under way may name the group: it must not come after this. One that
+        # does not end is left alone, and the next one completes the leaving.
+        with held_within(self._heartbeat_lock, _LONGEST_WAIT_S):
+            for broker in self._connected.values():
+                try:
+                    broker.unregister_client(self.client_id, producer_group, consumer_group)
+                except (*UNANSWERED, BrokerError) as error:
+                    logger.warning("broker %s does not let the client go: %s", broker.name, error)
 
     # -- life
 

@@ -48,7 +48,8 @@ def start(ctx: typer.Context) -> None:
     The services deliver delayed messages and retries, check the half messages of transactions with
     their producers, write progress and delete expired files. In a store that rmqctl created,
     long-running consumers and producers run them too; use this command when there are none. One
-    process per store runs them at a time; another one takes over when it ends.
+    process per store runs them at a time; another one takes over when it ends. If a write fails,
+    this command ends with an error: start it again.
 
     In a store that rmqctl did not create, this command delivers messages but deletes nothing.
 
@@ -70,7 +71,10 @@ def start(ctx: typer.Context) -> None:
 
 
 def _serve(cli: Cli, broker: "EmbeddedBroker") -> None:
-    """Print which process runs the services, until a signal comes."""
+    """Print which process runs the services, until a signal comes.
+
+    Raises StoreBrokenError when the store refuses writes: this process cannot run them any more.
+    """
     from rmqctl.admin.services import service
     from storage.coordination.leadership import BROKER_SERVICES
 
@@ -79,6 +83,8 @@ def _serve(cli: Cli, broker: "EmbeddedBroker") -> None:
     # An election takes no time.
     never.wait(0.05)
     while True:
+        if broker.store is not None:
+            broker.store.check_usable()
         if broker.elected:
             words = (
                 "this process runs delay delivery, transaction checks, cleaning and persisting "

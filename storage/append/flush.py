@@ -111,7 +111,7 @@ class Flusher:
 
     def _sync_files(self, start: int, end: int) -> None:
         """Sync these bytes of the log, in all their files."""
-        words, size = self._shared.words, self._log_size
+        size = self._log_size
         self._shared.refuse_after_failure()
         files = range(start - start % size, end, size)
         for first in files[:-1]:

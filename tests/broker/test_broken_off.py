@@ -193,6 +193,29 @@ def test_a_group_that_could_not_be_left_is_left_with_the_second_try(broker, open
     assert heir.wait_until(lambda calls: len(calls) > before), "nobody is told"
 
 
+def test_a_group_that_could_not_be_left_is_left_with_the_next_heartbeat(broker, open_broker):
+    other = open_broker()
+    broker.connect("a", RecordingClient())
+    rest = heartbeat("a", consumer("h", "T"), producers=("q",))
+    broker.heartbeat(heartbeat("a", consumer("g", "T"), *rest.consumers, producers=("p", "q")))
+    heir = join(other, "b")
+    assert heir.wait_for("changed", "g")
+    broker.lock_queues("g", "a", [queue(0)])
+    before = len(heir.calls)
+    with once(ProcessEntry, "say", full_disk()), pytest.raises(OSError, match=FULL):
+        broker.unregister_client("a", None, "g")
+    broker.heartbeat(rest)
+    assert (other.consumer_ids("g"), other.consumer_ids("h")) == (["b"], ["a"])
+    assert other.lock_queues("g", "b", [queue(0)]) == {queue(0)}
+    assert heir.wait_until(lambda calls: len(calls) > before), "nobody is told"
+    [said] = [
+        one
+        for one in ProcessEntries(broker.view.root).living()
+        if one.content["clients"][0]["id"] == "a"
+    ]
+    assert said.content["clients"][0]["producers"] == ["q"]
+
+
 def test_a_heartbeat_that_could_not_be_said_tells_the_others_with_the_second_try(
     broker, open_broker
 ):

@@ -6,20 +6,39 @@ with broker_puppet() as puppet:
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 from typing import Any
 
 from broker.api.offsets import OffsetCommit
 from broker.api.pull import PullRequest
 from broker.embedded.broker import EmbeddedBroker
+from storage.errors import StoreBrokenError
 from storage.format.message import Message, MessageQueue
+from storage.store import MessageStore
+from tests.support.faulty_fs import STORES
 from tests.support.puppet import Puppet, obey
 from tests.support.recording_client import RecordingClient, consumer, heartbeat
+from tests.support.watched_fs import Instant, WatchedFileSystem
 
 
 def broker_puppet(root: Path) -> Puppet:
     """Start the process and have it open the store."""
     return Puppet("tests.support.broker_puppet").begin("open", root=str(root))
+
+
+class FailsOnce(WatchedFileSystem):
+    """Fails one call that changes files, once ``fails`` is set: no descriptor is left."""
+
+    def __init__(self) -> None:
+        super().__init__(self._fail)
+        self.fails = False
+
+    def _fail(self, instant: Instant) -> None:
+        if self.fails and instant.kind not in STORES:
+            self.fails = False
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), instant.what)
 
 
 class _Commands:
@@ -30,6 +49,21 @@ class _Commands:
 
     def open(self, root: str) -> None:
         self._broker = EmbeddedBroker.open(root)
+
+    def open_on_failing_disk(self, root: str) -> None:
+        self._fs = FailsOnce()
+        self._broker = EmbeddedBroker(MessageStore.open(root, fs=self._fs))
+
+    def fail_once(self, topic: str) -> str:
+        """Have one write fail, by a message to a topic that is new; gives the error's text."""
+        self._fs.fails = True
+        try:
+            self.send(topic, "x")
+        except StoreBrokenError as error:
+            return str(error)
+        finally:
+            self._fs.fails = False
+        raise AssertionError("the write went well")
 
     def join(self, client_id: str, group: str, topics: list[str] | None = None) -> None:
         if client_id not in self._clients:

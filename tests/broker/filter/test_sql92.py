@@ -309,6 +309,21 @@ def test_beside_an_int_a_text_is_an_int(like):
             to_number(str(number), like)
 
 
+@pytest.mark.parametrize(
+    ("expression", "value", "expected"),
+    [
+        ("a > -2147483648", "3000000000", True),  # RocketMQ negates the Long 2147483648
+        ("a > -2147483648", "-3000000000", False),
+        ("a > - - -2147483648", "3000000000", True),
+        ("a BETWEEN -2147483648 AND 3000000001", "3000000000", True),
+        ("a > -2147483647", "3000000000", False),  # beside an Integer
+        ("a = -2147483648", "-2147483648", True),
+    ],
+)
+def test_the_smallest_integer_is_a_long_in_an_expression(expression, value, expected):
+    assert fits(expression, a=value) is expected
+
+
 @pytest.mark.parametrize("like", [INT + 1, -INT - 2, LONG])
 def test_beside_a_long_a_text_is_a_long(like):
     assert to_number(str(LONG), like) == LONG

@@ -218,8 +218,8 @@ def test_the_deaths_of_several_at_once_are_all_noticed(broker):
     puppets = [broker_puppet(root) for _ in range(4)]
     for number, puppet in enumerate(puppets):
         puppet.call("join", client_id=f"p{number}", group=f"g{number}")
-    for number in range(4):
-        broker.heartbeat(heartbeat("a", consumer(f"g{number}", "T")))
+    groups = [consumer(f"g{number}", "T") for number in range(4)]
+    broker.heartbeat(heartbeat("a", *groups))
     for puppet in puppets[:3]:
         puppet.kill()
     for number in range(3):

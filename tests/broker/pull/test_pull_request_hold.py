@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from broker.api.members import SubscriptionData
 from broker.api.offsets import OffsetCommit
 from broker.api.pull import PullRequest, PullResult, PullStatus
 from broker.config import BrokerConfig
@@ -25,6 +26,7 @@ from storage.read.message_filter import MessageFilter
 from storage.results import GetMessageStatus
 from tests.support.broker_puppet import broker_puppet
 from tests.support.consumers import eventually
+from tests.support.recording_client import RecordingClient, consumer, heartbeat
 
 WAIT = 10
 _TRIES = 3
@@ -472,3 +474,21 @@ def test_while_messages_flow_to_few_queues_it_looks_often(topic, left):
     log.wake()
     eventually(lambda: log.timeouts_ms[-1] > LOOK_IN_A_FLOW_MS)
     table.pulls.close()
+
+
+def test_a_heartbeat_with_another_subscription_answers_the_pulls_by_the_former_one(topic):
+    topic.connect("c", RecordingClient())
+
+    def subscribe(version: int, expression: str = "A") -> None:
+        tags = SubscriptionData("T", expression, sub_version=version)
+        topic.heartbeat(heartbeat("c", consumer("g")._replace(subscriptions=(tags,))))
+
+    subscribe(1)
+    former, other = Answers(), Answers()
+    topic.pull_async(held(client_id="c", sub_version=1, expression=None), former)
+    topic.pull_async(held(1, client_id="d", sub_version=1, expression=None), other)
+    subscribe(2)
+    assert topic._puller.held.count == 2
+    subscribe(3, "A || B")
+    assert former.wait()[0].pull_status is PullStatus.NO_NEW_MSG
+    assert topic._puller.held.count == 1

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import Executor, Future
 
 import pytest
 
 from broker.config import BrokerConfig
 from broker.schedule.pending import PendingDelayLevel
-from storage.configs.delay_offsets import load_delay_offsets
+from broker.schedule.schedule import DelayOffsets
+from storage.configs.delay_offsets import load_delay_offsets, save_delay_offsets
+from storage.errors import StoreBrokenError
 from storage.format.message import SCHEDULE_TOPIC, Message
 from storage.results import PutMessageResult, PutMessageStatus
 
@@ -196,3 +199,31 @@ def test_the_service_delivers_this_way_if_told_to(open_broker, root):
     broker.delayed.shutdown()
     assert broker.max_offset("T", 0) == 20
     assert load_delay_offsets(root) == {1: 20}
+
+
+def test_a_store_that_refuses_writes_for_good_is_not_asked_again(open_broker):
+    clock = [START]
+    broker = open_broker(BrokerConfig(enable_schedule_async_deliver=True), clock=lambda: clock[0])
+    broker.send(Message("T", b"a", delay_time_level=1))
+    delayed, store = broker.delayed, broker.store
+    delayed.tick(clock[0])
+    store._break(OSError("no luck"))
+    clock[0] += 1_000
+
+    def tick_on():
+        while True:
+            delayed.tick(clock[0])
+            os.sched_yield()
+
+    with pytest.raises(StoreBrokenError, match="open the store anew"):
+        tick_on()
+    delayed.shutdown()
+
+
+def test_delivery_that_was_handed_over_writes_no_offsets(root):
+    delivered = {1: 3}
+    offsets = DelayOffsets(root, 10_000, lambda: delivered)
+    offsets.close()
+    save_delay_offsets(root, {1: 7})  # of the next process
+    offsets.persist()
+    assert load_delay_offsets(root) == {1: 7}

@@ -544,3 +544,13 @@ def same(record):
     if record.topic == TRANS_OP_HALF_TOPIC:
         found["born_timestamp"] = 0
     return found
+
+
+def test_a_half_message_is_asked_about_after_the_clock_was_set_back(bench):
+    bench.now += 3_600_000
+    bench.broker.send(Message("T", b"from the future"))
+    bench.now -= 3_600_000
+    bench.prepare(b"open")
+    bench.check()
+    assert [question.message.body for question in bench.asked] == [b"open"]
+    assert len(bench.messages(TRANS_HALF_TOPIC)) == 2, "what a round stores it does not check"

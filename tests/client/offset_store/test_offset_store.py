@@ -146,6 +146,35 @@ def test_queues_that_are_not_ours_any_more_are_forgotten_unsent(aged) -> None:
     assert aged.consumer_offsets("g") == {("g", "T"): {0: 5}}
 
 
+@pytest.mark.conformance("G3", "G12")
+def test_a_queue_that_is_taken_during_a_commit_keeps_its_generation(aged) -> None:
+    aged.update_consumer_offsets("g", [OffsetCommit("T", 1, 5)])
+    aged.progress.move("g", {("T", 1): 2})
+    moves: list[object] = []
+    store = remote(aged, moves.append)
+    store.update_offset(Q0, 1, increase_only=True)
+    assert store.read_offset(Q1, STORE) == 2  # it is being taken
+    store.persist_all([Q0])  # by a list that was made before
+    store.update_offset(Q1, 4, increase_only=True)
+    assert store.pull_commit(Q1) == OffsetCommit("T", 1, 4, 1)
+    store.persist_all([Q0, Q1])
+    assert aged.query_consumer_offset("g", "T", 1).offset == 4
+    assert moves == []
+
+
+def test_what_is_noted_late_of_a_queue_that_was_moved_and_given_up_is_ignored(aged) -> None:
+    store = remote(aged)
+    assert store.read_offset(Q1, STORE) is None
+    store.update_offset(Q0, 1, increase_only=True)
+    store.update_offset(Q1, 5, increase_only=True)
+    aged.progress.move("g", {("T", 1): 2})
+    store.persist_all([Q0, Q1])
+    store.persist_all([Q0])
+    store.update_offset(Q1, 9, increase_only=True)
+    store.persist_all([Q0, Q1])
+    assert aged.query_consumer_offset("g", "T", 1).offset == 2
+
+
 @pytest.mark.conformance("G2", "B12")
 def test_every_entry_is_sent_each_time_in_one_request(aged) -> None:
     watched = FailingBroker(aged)

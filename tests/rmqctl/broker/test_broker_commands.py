@@ -1,5 +1,6 @@
 """``broker start`` and ``status``, and the process that runs the timed services."""
 
+import resource
 import signal
 import time
 from contextlib import contextmanager
@@ -91,6 +92,18 @@ def test_services_in_the_foreground_deliver_until_a_signal_ends_them(store):
             assert second.wait(MEANWHILE) == 143
     # All of it was written down: nothing is delivered twice.
     assert [row["waiting"] for row in status()["delay_levels"]] == [0]
+
+
+@pytest.mark.slow
+def test_services_end_with_an_error_when_their_store_refuses_writes(store):
+    with running("broker", "start") as first:
+        assert b"this process runs delay delivery" in first.stderr.readline()
+        resource.prlimit(first.pid, resource.RLIMIT_FSIZE, (0, 0))  # no file can grow
+        send_later(b"one\n")
+        assert first.wait(MEANWHILE) == 1
+        assert b"anew" in first.stderr.read()  # the store must be opened anew
+    with running("broker", "start"):
+        wait_until(lambda: delivered() == ["one"])
 
 
 @pytest.mark.slow

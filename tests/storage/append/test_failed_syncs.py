@@ -119,6 +119,7 @@ def test_a_flush_thread_that_ends_makes_the_store_refuse_and_say_why(tmp_path: P
     store.put(prepared([Sample("m1", "T")]))
     assert fs.ended.wait(20)
     store._flush_service.stop()
+    assert not store.services.elected, "another process cleans"
     with pytest.raises(StoreBrokenError, match="no such struct.*open the store anew"):
         store.put(prepared([Sample("m2", "T")]))
     fs.is_strange = False

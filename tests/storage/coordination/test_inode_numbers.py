@@ -25,7 +25,7 @@ def test_a_store_on_a_file_system_with_large_inode_numbers_opens(
 
     def numbered(fd: int) -> Any:
         found = fstat(fd)
-        if Path(os.readlink(f"/proc/self/fd/{fd}")).name != "shared":
+        if Path(f"/proc/self/fd/{fd}").readlink().name != "shared":
             return found
         fields = {name: getattr(found, name) for name in dir(found) if name.startswith("st_")}
         return SimpleNamespace(**fields | {"st_ino": found.st_ino | _LARGE, "st_dev": _LARGE + 7})
