@@ -147,4 +147,4 @@ def test_a_value_of_another_kind_is_refused(kind, settings, said):
 )
 def test_a_size_that_no_opener_would_take_is_refused(name):
     with pytest.raises(ValueError, match=f"{name} must be"):
-        StoreConfig(**{name: 20 * 2**31})
+        StoreConfig().with_(**{name: 20 * 2**31})
