@@ -1,6 +1,7 @@
 """Storing the staged rows of a write: each once, also if the process is killed at any instant.
 
-    1. lock the write's marker; a batch that is done, or an older one, is not written again
+    1. lock the write's marker; a batch that is done, or an older one, is not written again; read
+       the staged files through
     2. note ``begun`` with the log's end and the staged files, on the device
     3. append the rows whose id is not in the log after that end
     4. sync the store
@@ -34,7 +35,7 @@ from storage.readonly import StoreView
 
 from .marker import BEGUN, DONE, Marker, MarkerFile
 from .rows import Outgoing
-from .staging import StagedPart, remove_parts, staged_messages
+from .staging import StagedPart, at_hand, check_staged, remove_parts, staged_messages
 
 if TYPE_CHECKING:
     from storage.format.message import Message
@@ -48,12 +49,21 @@ _GROUP: Final = "rmqctl-spark-sink"
 
 
 def commit(
-    store: Path, write: str, batch: int, parts: Sequence[StagedPart], *, once: bool = False
+    store: Path,
+    write: str,
+    batch: int,
+    parts: Sequence[StagedPart],
+    *,
+    once: bool = False,
+    staging: Path | None = None,
 ) -> int:
     """Store a batch of a write, unless it was; gives how many messages were stored now.
 
     They are on the device when this returns. ``once``: no other attempt of this write can come, so
-    its marker is not kept. Raises SinkCommitError, and the errors of EmbeddedBroker.open and send.
+    its marker is not kept. ``staging``: the folder in which the folders of the write's batches are
+    now, where files of a batch that has begun are looked for if they are not at their paths.
+
+    Raises SinkCommitError, and the errors of EmbeddedBroker.open and send.
     """
     parts = sorted(parts)
     with MarkerFile(store, write) as file:
@@ -67,12 +77,17 @@ def commit(
             known: set[str] = set()
             if last is not None and last.state == BEGUN:
                 marker = last
+                if staging is not None:
+                    here = tuple(at_hand(part, staging) for part in marker.parts)
+                    marker = marker._replace(parts=here)
+                check_staged(marker.parts, is_begun=True)
                 known = _stored_ids(store, marker)
                 logger.warning(
                     "%s: batch %d of %s goes on after %d of %d rows",
                     *(store, marker.batch, write, len(known), marker.rows),
                 )
             else:
+                check_staged(parts, is_begun=False)
                 end = broker.view.log_max_offset()
                 broker.flush()  # else the log could end before this offset after a power loss
                 marker = Marker(batch, BEGUN, end, tuple(parts))
@@ -84,7 +99,7 @@ def commit(
         if once:
             file.forget()
     if marker.batch < batch:  # the one before was not finished
-        return count + commit(store, write, batch, parts)
+        return count + commit(store, write, batch, parts, staging=staging)
     return count
 
 

@@ -29,6 +29,13 @@ _OURS: Final = (
     rf"part-\d+-{_UUID}\.arrow|\.(?:part-\d+-{_UUID}\.arrow|{re.escape(_MARK)})\.\w+\.tmp"
 )
 """The files of a sink, also those that are not finished."""
+_NOTHING: Final = (
+    "nothing was stored; 'stagingLocation' is to be a folder that the driver and all workers share"
+)
+_NOT_THE_REST: Final = (
+    "the rest of this write cannot be stored until it is there again, at this path or in "
+    "'stagingLocation'"
+)
 _TOGETHER: Final = 5_000
 _BYTES_TOGETHER: Final = 16 << 20
 
@@ -133,24 +140,46 @@ def _batch(part: list[Outgoing], schema: pa.Schema) -> pa.RecordBatch:
 
 def staged_messages(part: StagedPart) -> Iterator[Outgoing]:
     """The messages of a task, in the order of its rows. Raises SinkCommitError."""
+    for batch in _batches(part, _NOT_THE_REST):
+        topics, queues, bodies, properties = (column.to_pylist() for column in batch.columns)
+        for topic, queue_id, body, text in zip(topics, queues, bodies, properties, strict=True):
+            message = Message(topic, body)
+            message.properties = parse_properties(text)
+            yield Outgoing(message, queue_id, len(body) + len(text))
+
+
+def check_staged(parts: Iterable[StagedPart], *, is_begun: bool) -> None:
+    """Raise SinkCommitError for a part that cannot be read, or has not the rows of its task.
+
+    ``is_begun``: some of the rows may be stored.
+    """
+    what = _NOT_THE_REST if is_begun else _NOTHING
+    for part in parts:
+        rows = sum(batch.num_rows for batch in _batches(part, what))
+        if rows != part.rows:
+            raise SinkCommitError(
+                f"the staged rows of partition {part.partition} are {rows} in {part.path}, and its "
+                f"task has staged {part.rows}; {what}"
+            )
+
+
+def at_hand(part: StagedPart, base: Path) -> StagedPart:
+    """The part where it is now: at its path, or in its folder below another one."""
+    path = Path(part.path)
+    moved = base / path.parent.name / path.name
+    return part._replace(path=str(moved)) if moved.exists() and not path.exists() else part
+
+
+def _batches(part: StagedPart, what: str) -> Iterator[pa.RecordBatch]:
+    """The batches of a part. Raises SinkCommitError, which says ``what`` follows."""
     import pyarrow as pa
 
     try:
         with pa.OSFile(part.path) as file, pa.ipc.open_stream(file) as reader:
-            for batch in reader:
-                topics, queues, bodies, properties = (
-                    column.to_pylist() for column in batch.columns
-                )
-                for topic, queue_id, body, text in zip(
-                    topics, queues, bodies, properties, strict=True
-                ):
-                    message = Message(topic, body)
-                    message.properties = parse_properties(text)
-                    yield Outgoing(message, queue_id, len(body) + len(text))
+            yield from reader
     except (OSError, pa.ArrowInvalid) as error:
         raise SinkCommitError(
-            f"the staged rows of partition {part.partition} cannot be read ({error}); "
-            "the rest of this write cannot be stored"
+            f"the staged rows of partition {part.partition} cannot be read ({error}); {what}"
         ) from error
 
 

@@ -105,7 +105,8 @@ class BatchWriter(DataSourceArrowWriter):
         from .commit import commit
 
         once = self._options.write_id is None
-        commit(self._options.path, self._write, 0, _parts(messages), once=once)
+        parts = _parts(messages)
+        commit(self._options.path, self._write, 0, parts, once=once, staging=self._base)
         remove_staged(self._staging)
         remove_left(self._options.path, self._base)
 
@@ -141,7 +142,8 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
         writes = {one.write for one in messages if isinstance(one, Staged)}
         for write in writes:
-            commit(self._options.path, write, batchId, _parts(messages))
+            folder = (self._options.staging or Path()) / write
+            commit(self._options.path, write, batchId, _parts(messages), staging=folder)
             self._remove_to(write, batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from analytics.errors import SinkCommitError
 from analytics.sink.commit import append, commit
-from analytics.sink.marker import BEGUN, Marker, MarkerFile
+from analytics.sink.marker import BEGUN, Marker, MarkerFile, has_begun
 from analytics.sink.staging import staged_messages
 from broker.embedded.broker import EmbeddedBroker
 from broker.new_store import create_store
@@ -69,6 +69,45 @@ def test_what_is_not_known_is_not_written_again(root):
     with pytest.raises(SinkCommitError, match="staged rows of partition 0 cannot be read"):
         commit(root, "w", 0, [staged(root)])
     assert stored_bodies(root) == []
+
+
+@pytest.mark.parametrize("kind", ["is not here", "is cut", "lacks rows"])
+def test_a_batch_begins_only_when_all_its_staged_rows_can_be_read(root, kind):
+    """As with a folder that this machine does not share: with another one the batch is stored."""
+    parts = [staged(root, *BODIES[:30]), staged(root, *BODIES[30:], partition=1)]
+    path = Path(parts[1].path)
+    if kind == "is not here":
+        path.unlink()
+    elif kind == "is cut":
+        path.write_bytes(path.read_bytes()[:-100])
+    else:
+        parts[1] = parts[1]._replace(rows=21)
+    with pytest.raises(
+        SinkCommitError, match=r"rows of partition 1 .*; nothing was stored"
+    ) as error:
+        commit(root, "w", 0, parts)
+    assert "'stagingLocation' is to be a folder" in str(error.value)
+    assert not has_begun(root, "w")
+    assert stored_bodies(root) == []
+    assert commit(root, "w", 0, [staged(root)]) == 50
+    assert Counter(stored_bodies(root)) == Counter(BODIES)
+
+
+def test_a_cut_commit_goes_on_with_rows_whose_folder_has_moved(root):
+    """As with a checkpoint that has another path by now."""
+    first = staged(root, *BODIES[:30]), staged(root, *BODIES[30:], partition=1)
+    with EmbeddedBroker.open(root) as broker, MarkerFile(root, "w") as file:
+        file.put(Marker(3, BEGUN, broker.view.log_max_offset(), first))
+        append(broker, list(staged_messages(first[0]))[:10])
+    old = Path(first[0].path).parent
+    moved = root.parent / "elsewhere" / old.name
+    moved.parent.mkdir()
+    old.rename(moved)
+    with pytest.raises(SinkCommitError, match=r"cannot be read .*; the rest .* cannot be stored"):
+        commit(root, "w", 3, [])
+    assert commit(root, "w", 3, [], staging=moved.parent) == 40
+    assert Counter(stored_bodies(root)) == Counter(BODIES)
+    assert not moved.exists()
 
 
 @pytest.mark.parametrize(
