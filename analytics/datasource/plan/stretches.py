@@ -13,6 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from analytics.datasource.query.bounds import check_still_there
 from analytics.datasource.query.selection import EVERYTHING, Selection
 from analytics.report.stores import StoreRef
 from storage.coordination.shared_state import SharedStateBounds
@@ -119,11 +120,14 @@ def from_floors(floors: Floors) -> QueueLimits:
 
 
 def whole_logs(logs: Iterable[LogNow], options: Options, chosen: Selection) -> Iterator[Stretch]:
-    """The part of each log that a batch reads."""
+    """The part of each log that a batch reads. Raises DataLossError if its beginning was deleted,
+    unless that is to be left out."""
     low, high = chosen.commitlog_offset
     start, stop = options.starting.log_offset, options.ending.log_offset
     for log in logs:
         if chosen.wants("broker", log.ref.broker):
+            if start is not None and options.fail_on_data_loss:
+                check_still_there(log.ref.broker, start, log.begin)
             begin = max(log.begin, low, start or 0)
             end = min(log.end, high, log.end if stop is None else stop)
             if begin < end:

@@ -126,6 +126,39 @@ def test_a_batch_begins_there(
         assert places(rows) == those(made, lambda m: wanted(made, m))
 
 
+@pytest.mark.parametrize("most_looks", [stretches.MOST_LOOKS, 0], ids=["ranges", "stretches"])
+@pytest.mark.parametrize("start", ["100", '{"b": 100}', '{"*": 100}'])
+def test_a_log_offset_whose_messages_were_deleted_fails(
+    root: Path, made: HandMade, start: str, most_looks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stretches, "MOST_LOOKS", most_looks)
+    (root / "commitlog" / f"{0:020}").unlink()
+    rest = those(made, lambda m: m.commitlog_offset >= 4096)
+    for table in ("messages", "consumequeue"):
+        with pytest.raises(DataLossError, match=r"^b.* 3996 bytes of the log from 100 on were del"):
+            read_table(table, root, startingOffset=start)
+        for begin in (start, start.replace("100", "0"), start.replace("100", "4096")):
+            fail = "false" if begin == start else "true"
+            found = read_table(table, root, startingOffset=begin, failOnDataLoss=fail)
+            assert places(found) == rest
+    with pytest.raises(DataLossError, match=r"^b.* 3996 bytes of the log from 100 on were deleted"):
+        Stream(root, startingOffset=start).drain()
+    for begin in (start, start.replace("100", "4096")):
+        fail = "false" if begin == start else "true"
+        (batch,) = Stream(root, startingOffset=begin, failOnDataLoss=fail).drain()
+        assert places(batch) == rest
+
+
+@pytest.mark.parametrize("most_looks", [stretches.MOST_LOOKS, 0], ids=["ranges", "stretches"])
+def test_a_log_offset_whose_messages_were_deleted_fails_though_nothing_is_left_to_read(
+    root: Path, most_looks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stretches, "MOST_LOOKS", most_looks)
+    (root / "commitlog" / f"{0:020}").unlink()
+    with pytest.raises(DataLossError, match=r"3996 bytes of the log from 100 on were deleted"):
+        read_table("messages", root, startingOffset="100", endingOffset="3000")
+
+
 @pytest.mark.parametrize("limit", ["2000", pytest.param(None, marks=pytest.mark.long)])
 @pytest.mark.parametrize(("options", "wanted"), STARTS, ids=_named)
 def test_a_stream_begins_there_and_goes_on(
