@@ -133,8 +133,8 @@ class QueueBound:
 
 
 def check_still_there(broker: str, at: int, log_begin: int) -> None:
-    """Raise DataLossError if what is read from a log offset on was deleted in part; 0 is where each
-    log begins."""
+    """Raise DataLossError if what is read from a log offset on was deleted in part; 0 is where a
+    log begins, whatever was deleted."""
     if 0 < at < log_begin:
         raise DataLossError(
             f"{broker}: {log_begin - at} bytes of the log from {at} on were deleted, and "
