@@ -125,6 +125,7 @@ def delayed_messages(
             one.message.store_size,
             one.message.queue_offset,
             one.message.commitlog_offset,
+            one.message.offset_msg_id,
         )
         for level in levels(view)
         for one in waiting(view, level)

@@ -10,7 +10,7 @@ from rmqctl.admin.changes import Change, JavaCheck, Outcome, Warn, no_warning
 from rmqctl.admin.java_writers import refuse_beside_java
 from rmqctl.admin.message_filter import MessageSelection, key_hint
 from rmqctl.admin.writing import OpenWriter, time_of, writer_of
-from rmqctl.errors import CliError, NotFound
+from rmqctl.errors import CliError, NotFound, Refused
 from rmqctl.exit_codes import CHANGED
 from storage.configs.journal import Journal
 from storage.format.errors import BodyError
@@ -125,8 +125,8 @@ def send_now(
     """Deliver waiting retries to the group before they are due.
 
     The waiting copy is skipped later by rmqctl; a Java broker would deliver it, too. NotFound for
-    an unknown group, and for an id of no retry. Rows are SentNowRow; a retry that the group can
-    read already is skipped.
+    an unknown group, and for an id of no retry; Refused for an id of several. Rows are SentNowRow;
+    a retry that the group can read already is skipped.
     """
     retries = Retries(view, broker, group, now_ms)
     return _early_delivery(retries, chosen, False, warn, left_out, java_check, open_writer)
@@ -186,9 +186,15 @@ def _chosen(
         return
     ready = list(retries.ready())
     for message_id in dict.fromkeys(chosen.ids):
-        one = next((one for one in waiting if is_named(one.message, message_id)), None)
-        if one is not None:
-            yield _item(retries, one, dead=dead)
+        found = [one for one in waiting if is_named(one.message, message_id)]
+        if len(found) > 1:
+            offset_ids = ", ".join(one.message.offset_msg_id for one in found)
+            raise Refused(
+                f"{len(found)} waiting retries of group {retries.group} have the id "
+                f"{message_id!r}; name one by its offset id: {offset_ids}"
+            )
+        if found:
+            yield _item(retries, found[0], dead=dead)
             continue
         there = next((message for message in ready if is_named(message, message_id)), None)
         if there is None:

@@ -135,6 +135,7 @@ class Retries:
             message.delay_time_level or None,
             message.get_property(FAILURE_CLIENT),
             state,
+            message.offset_msg_id,
         )
 
 

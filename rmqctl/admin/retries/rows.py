@@ -32,6 +32,7 @@ class RetryRow(NamedTuple):
             "unknown"
         ),
     ]
+    offset_msg_id: Annotated[str, Wide("store host and log position")]
 
 
 class AttemptRow(NamedTuple):
@@ -91,6 +92,7 @@ class DelayedRow(NamedTuple):
     store_size: Annotated[int, Wide("bytes of the record")]
     queue_offset: Annotated[int, Wide("its offset in the queue of the level")]
     commitlog_offset: Annotated[int, Wide("position of its first byte in the commit log")]
+    offset_msg_id: Annotated[str, Wide("store host and log position")]
 
 
 class SentNowRow(NamedTuple):

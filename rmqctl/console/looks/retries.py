@@ -31,6 +31,6 @@ RETRIES: Final = Look(
     RetryRow,
     _retries,
     lambda place: ("retry", "browse", place.name),
-    ("msg_id",),
+    ("msg_id", "offset_msg_id"),
     opens_at=lambda row, place: Place("retry", (place.name, row.msg_id)),
 )

@@ -217,13 +217,13 @@ def _end_waits(here: Here, *, dead: bool) -> Asked:
         return end_waits(group, (message_id,), dead=dead)
     if here.place.screen not in WAITING:
         raise ValueError("the cursor is on no retry; ':retries GROUP' shows those of a group")
-    rows = [row for row in here.rows() if hasattr(row, "msg_id")]
+    rows = [row for row in here.rows() if hasattr(row, "offset_msg_id")]
     if not rows:
         raise ValueError("the cursor is on no retry; enter shows those of the group")
     groups = {_group_of(row, here) for row in rows}
     if len(groups) > 1:
         raise ValueError("the marked retries are of several groups; mark those of one")
-    return end_waits(groups.pop(), tuple(row.msg_id for row in rows), dead=dead)
+    return end_waits(groups.pop(), tuple(row.offset_msg_id for row in rows), dead=dead)
 
 
 def _group_of(row: object, here: Here) -> str:

@@ -6,7 +6,7 @@ from rmqctl.admin.changes import Change
 
 from .wish import Making, Wish
 
-_KEY: Final = ("msg_id",)
+_KEY: Final = ("msg_id", "due_timestamp", "reconsume_times")
 
 
 def end_waits(group: str, ids: tuple[str, ...], *, dead: bool) -> Wish:
