@@ -196,7 +196,6 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if starting.word is not None:
             at = {EARLIEST: log.begin, LATEST: log.end}[starting.word]
         if at is not None:
-            at = at or log.begin  # 0 is where each log begins
             return Position(at, marks_before(log, at))
         return self._begin_in_queues(log)
 

@@ -124,9 +124,9 @@ def send_now(
 ) -> EarlyDelivery:
     """Deliver waiting retries to the group before they are due.
 
-    Refused for an id that several have. The waiting copy is skipped later by rmqctl; a Java broker
-    would deliver it, too. NotFound for an unknown group, and for an id of no retry. Rows are
-    SentNowRow; a retry that the group can read already is skipped.
+    The waiting copy is skipped later by rmqctl; a Java broker would deliver it, too. NotFound for
+    an unknown group, and for an id of no retry; Refused for an id of several. Rows are SentNowRow;
+    a retry that the group can read already is skipped.
     """
     retries = Retries(view, broker, group, now_ms)
     return _early_delivery(retries, chosen, False, warn, left_out, java_check, open_writer)
