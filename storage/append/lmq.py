@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from storage.format.dispatch import is_possible_topic
 from storage.format.message import LMQ_PREFIX, PROPERTY_INNER_MULTI_QUEUE_OFFSET
 
 if TYPE_CHECKING:
@@ -21,6 +20,8 @@ _MAX_NAME_BYTES: Final = 255
 
 def is_possible_queue(name: str) -> bool:
     """Whether INNER_MULTI_DISPATCH may name this queue: it becomes the name of a folder."""
+    from storage.format.dispatch import is_possible_topic  # few senders need it
+
     return is_possible_topic(name) and len(name.encode("utf-8", "replace")) <= _MAX_NAME_BYTES
 
 

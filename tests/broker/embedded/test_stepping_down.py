@@ -13,7 +13,7 @@ from tests.support.broker_puppet import broker_puppet
 from tests.support.puppet import Puppet
 
 WAIT = 20
-SERVICES = ("delay_delivery", "transaction_checks", "cleaning")
+SERVICES = ("delay_delivery", "transaction_checks")
 
 
 def eventually(happened) -> bool:
