@@ -210,22 +210,22 @@ class Session:
 def _refuse_several_file_systems(root: Path) -> None:
     """Files of the log, the queues and the index are made in ``rmqctl/`` and renamed, since a Java
     broker loads no folder with an unfinished file in it; that needs one file system."""
+    here = _device_of(root / OURS) or _device_of(root)
+    for name in (COMMITLOG, CONSUMEQUEUE, INDEX):
+        if _device_of(root / name) not in (None, here):
+            raise StoreNotWritableError(
+                root,
+                f"its folder {name} is on another file system than {OURS}/, where new files are "
+                "made; move the whole store to one file system (reading works as it is)",
+            )
+
+
+def _device_of(folder: Path) -> int | None:
+    """The file system of a folder; None if it is not there, or may not be looked at."""
     try:
-        ours = root / OURS
-        device = (ours if ours.exists() else root).stat().st_dev
-        elsewhere = [
-            name
-            for name in (COMMITLOG, CONSUMEQUEUE, INDEX)
-            if (root / name).exists() and (root / name).stat().st_dev != device
-        ]
-    except OSError as error:
-        raise not_writable(root, error) from error
-    if elsewhere:
-        raise StoreNotWritableError(
-            root,
-            f"its folder {elsewhere[0]} is on another file system than {ours.name}/, where new "
-            "files are made; move the whole store to one file system (reading works as it is)",
-        )
+        return folder.stat().st_dev
+    except OSError:
+        return None
 
 
 def _refuse_network_file_system(root: Path) -> None:

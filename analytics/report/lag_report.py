@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from analytics.engines.local import LocalEngine
 from analytics.engines.task import do, forget, together
-from analytics.lag.log_offsets import first_at
 from analytics.lag.selection import Choice
 from storage.errors import CorruptFileError, RocketMQError
+from storage.read.log_offsets import first_at
 from storage.readonly import StoreView
 
 from .copies import lasting_mark_at, mark_at, sort_out

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from analytics.errors import SinkCommitError
-from analytics.lag.log_offsets import first_at
 from broker.api.send import SendOptions
 from broker.embedded.broker import EmbeddedBroker
 from broker.send.message_builder import MessageBuilder
@@ -32,6 +31,7 @@ from storage.format.message import (
     SCHEDULE_TOPIC,
 )
 from storage.read.gaps import after_gap
+from storage.read.log_offsets import first_at
 from storage.readonly import StoreView
 
 from .marker import BEGUN, DONE, Marker, MarkerFile

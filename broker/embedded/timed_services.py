@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
-from storage.errors import StoreBrokenError, StoreClosedError
+from storage.errors import RocketMQError, StoreBrokenError, StoreClosedError
 
 if TYPE_CHECKING:
     from storage.coordination.leadership import Leadership
@@ -147,7 +147,8 @@ class TimedServiceThread:
         )
         try:
             self._before_handover()
-        except Exception:
+        except (OSError, RocketMQError):
             logger.exception("what %s did last may be done again", names)
-        if self._leadership is not None:
-            self._leadership.close()
+        finally:
+            if self._leadership is not None:
+                self._leadership.close()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from broker.members.living import members_by_group
 from storage.configs.consumer_offsets import split_topic_at_group
 from storage.format.message import RETRY_GROUP_TOPIC_PREFIX, retry_topic
+from storage.read.log_offsets import first_at
 from storage.retention import LogFile, RetentionRules, due_now, log_files, rules_by_hand, rules_of
 
 if TYPE_CHECKING:
@@ -55,24 +56,12 @@ def _until_first(files: list[LogFile]) -> NextClean:
     return NextClean(first, before, going, staying)
 
 
-def first_at(view: "StoreView", topic: str, queue_id: int, place: int) -> int:
-    """The first queue offset whose record is at or after a log position, by bisection."""
-    low, high = view.queue_bounds(topic, queue_id)
-    while low < high:
-        middle = (low + high) // 2
-        unit = view.unit(topic, queue_id, middle)
-        if unit is not None and unit[0] >= place:
-            high = middle
-        else:
-            low = middle + 1
-    return low
-
-
 def within(view: "StoreView", first: int, until: int) -> Iterator[tuple[str, int, int, int]]:
     """Topic, queue id and offsets of the messages between two log positions."""
     for topic, queue_id in view.queues():
-        begin = first_at(view, topic, queue_id, first)
-        end = first_at(view, topic, queue_id, until)
+        low, high = view.queue_bounds(topic, queue_id)
+        begin = first_at(view, topic, queue_id, first, low, high)
+        end = first_at(view, topic, queue_id, until, begin, high)
         if begin < end:
             yield topic, queue_id, begin, end
 

@@ -37,11 +37,8 @@ def run_fsck(cli: "Cli", broker: "EmbeddedBroker", plan: FsckPlan) -> "Report":
     folder = base_folder(cli.environ, "XDG_STATE_HOME", ".local/state") / "rmqctl" / "fsck"
     place = store.CheckPlace(folder, view.root)
     kept = place.read() if plan.resume else None
-    is_whole = (plan.parts, plan.topics, plan.from_timestamp, plan.fast) == (
-        None,
-        None,
-        None,
-        False,
+    is_whole = not plan.fast and all(
+        limit is None for limit in (plan.parts, plan.topics, plan.from_timestamp)
     )
     check = store.check(
         view,
@@ -72,10 +69,15 @@ def run_fsck(cli: "Cli", broker: "EmbeddedBroker", plan: FsckPlan) -> "Report":
 
 def _keep(cli: "Cli", place: store.CheckPlace, check: store.Check) -> None:
     """Store what a stopped check has found, and say where another one goes on."""
-    if check.has_moved and check.kept is None:
+    if check.kept is not None:
+        is_there = place.keep(check.kept)
+    elif check.has_moved:
         place.forget()
         cli.say("stopped; so much was found that --resume cannot continue: check again")
-    elif check.resumed if check.kept is None else place.keep(check.kept):
+        return
+    else:
+        is_there = check.resumed  # what it went on from
+    if is_there:
         cli.say(f"stopped at log position {check.reached}; --resume continues there")
 
 

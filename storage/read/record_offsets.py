@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
 from storage.format.layout import BLANK_MAGIC, TWO_INTS
 
+from .log_offsets import first_at
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -65,8 +67,8 @@ def _ends_there(log: ReadOnlyFiles, offset: int, log_end: int) -> bool:
 def _units_between(view: StoreView, topic: str, queue_id: int, begin: int, end: int) -> bytes:
     """Units of one queue whose records begin in [begin, end), by bisection."""
     bounds = view.queue_bounds(topic, queue_id)
-    low = first_unit_at(view, topic, queue_id, begin, *bounds)
-    high = first_unit_at(view, topic, queue_id, end, low, bounds.max_offset)
+    low = first_at(view, topic, queue_id, begin, *bounds)
+    high = first_at(view, topic, queue_id, end, low, bounds.max_offset)
     pieces = []
     while low < high:
         data = view.unit_bytes(topic, queue_id, low, high - low)
@@ -75,17 +77,3 @@ def _units_between(view: StoreView, topic: str, queue_id: int, begin: int, end: 
         pieces.append(data)
         low += len(data) // CQ_STORE_UNIT_SIZE
     return b"".join(pieces)
-
-
-def first_unit_at(
-    view: StoreView, topic: str, queue_id: int, offset: int, low: int, high: int
-) -> int:
-    """Queue offset of the first unit whose record begins at or after a log offset."""
-    while low < high:
-        middle = (low + high) // 2
-        unit = view.unit(topic, queue_id, middle)
-        if unit is None or unit[0] < offset:
-            low = middle + 1
-        else:
-            high = middle
-    return low

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from storage.format.message import LMQ_PREFIX
 from storage.format.record import RecordError, decode_record
 
-from .record_offsets import first_unit_at
+from .log_offsets import first_at, place_from
 
 if TYPE_CHECKING:
     from storage.readonly import StoreView
@@ -30,9 +30,9 @@ def place_of_record(view: StoreView, commitlog_offset: int) -> RecordPlace | Non
     queues = [queue for queue in view.queues() if not queue[0].startswith(LMQ_PREFIX)]
     for topic, queue_id in queues if len(queues) <= _MOST_QUEUES else ():
         low, high = view.queue_bounds(topic, queue_id)
-        at = first_unit_at(view, topic, queue_id, commitlog_offset, low, high)
-        unit = view.unit(topic, queue_id, at)
-        if unit is not None and unit[0] == commitlog_offset:
+        at = first_at(view, topic, queue_id, commitlog_offset, low, high)
+        at, place = place_from(view, topic, queue_id, at, high)
+        if place == commitlog_offset:
             msg_id = _id_of(view, commitlog_offset, (topic, queue_id, at))
             return RecordPlace(topic, queue_id, at, msg_id)
     return None

@@ -207,7 +207,7 @@ def test_a_group_that_could_not_be_left_is_left_with_the_next_heartbeat(broker, 
     broker.heartbeat(rest)
     assert (other.consumer_ids("g"), other.consumer_ids("h")) == (["b"], ["a"])
     assert other.lock_queues("g", "b", [queue(0)]) == {queue(0)}
-    assert heir.wait_until(lambda calls: len(calls) > before), "nobody is told"
+    assert heir.wait_until(lambda calls: len(calls) > before), "the other member gets no notice"
     [said] = [
         one
         for one in ProcessEntries(broker.view.root).living()

@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final, Protocol
 
 from analytics.datasource.query.errors import DataLossError
-from analytics.lag.log_offsets import first_at
+from storage.read.log_offsets import first_at
 
 from .named_queues import view_of
 from .planned import planned_view

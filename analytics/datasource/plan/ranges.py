@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from analytics.datasource.query.bounds import BEGIN, END, QueueBound
 from analytics.datasource.query.selection import Selection
 from analytics.datasource.query.topics import TopicChoice
-from analytics.lag.log_offsets import first_at, place_from
 from storage.format.cq_unit import PRE_BLANK_SIZE
+from storage.read.log_offsets import first_at, place_from
 from storage.readonly import StoreView
 
 if TYPE_CHECKING:

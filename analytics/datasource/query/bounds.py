@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from analytics.lag.log_offsets import first_at
 from analytics.report.scan import progress_of
 from storage.clock import now_ms
 from storage.parse.times import parse_time
+from storage.read.log_offsets import first_at
 from storage.readonly import Boundary, StoreView
 
 from .errors import DataLossError, OptionError

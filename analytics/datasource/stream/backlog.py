@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from analytics.kernels.units import read_units
-from analytics.lag.log_offsets import first_at
+from storage.read.log_offsets import first_at
 from storage.readonly import StoreView
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from analytics.errors import GroupProgressError
-from analytics.lag.log_offsets import first_at
 from analytics.report.scan import known_topics, progress_of
 from analytics.sink.group_progress import GroupProgress
+from storage.read.log_offsets import first_at
 from storage.readonly import StoreView
 
 from .positions import Position

@@ -26,7 +26,7 @@ from analytics.datasource.plan.log_now import LogLooks, LogNow
 from analytics.datasource.query.bounds import EARLIEST, LATEST, QueueBound
 from analytics.datasource.query.errors import DataLossError, OptionError
 from analytics.datasource.query.named import check_named
-from analytics.lag.log_offsets import first_at, place_from
+from storage.read.log_offsets import first_at, place_from
 from storage.readonly import StoreView
 
 from .admission import Rest, are_fewer, ends_by_bytes, ends_by_messages, unread

@@ -14,9 +14,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from analytics.datasource.query.errors import OptionError
-from analytics.lag.log_offsets import first_at
-from analytics.report.copies import lasting_mark_at
+from analytics.report.copies import lasting_mark_at, place_of
 from analytics.report.stores import short_name
+from storage.read.log_offsets import first_at, place_from
 from storage.readonly import StoreView
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ class _Agreements:
     def of(self, number: int, key: str) -> Agreement:
         """Of the log with a number, and the position with a key; ``gone`` is left open."""
         marks = self._positions[key].marks
-        found = self._marks(number, [_place(mark) for mark in marks])
+        found = self._marks(number, [place_of(mark) for mark in marks])
         same = [mark == now for mark, now in zip(marks, found, strict=True) if now]
         return Agreement(any(same), not all(same))
 
@@ -184,7 +184,7 @@ class _Agreements:
         log, marks = self._logs[number], self._positions[key].marks
         gone = False
         if marks:
-            last = _place(marks[-1])
+            last = place_of(marks[-1])
             (found,) = self._marks(number, [last])
             # A unit that names it shows that it is only damaged, or replaced by a repair.
             gone = found is None and log.begin <= last and not _has_unit(log, last)
@@ -229,12 +229,7 @@ def _has_unit(log: LogNow, place: int) -> bool:
     with StoreView.open(log.ref.path) as view:
         for topic, queue_id in view.queues():
             low, high = view.queue_bounds(topic, queue_id)
-            unit = view.unit(topic, queue_id, first_at(view, topic, queue_id, place, low, high))
-            if unit is not None and unit[0] == place:
+            at = first_at(view, topic, queue_id, place, low, high)
+            if place_from(view, topic, queue_id, at, high)[1] == place:
                 return True
     return False
-
-
-def _place(mark: str) -> int:
-    text = mark.partition(" ")[0]
-    return int(text) if text.isdigit() else 0

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 from analytics.lag.exact_times import Part
 from analytics.lag.histogram import Bucket
 from analytics.lag.lag_snapshot import GroupLag, LagSnapshot
-from analytics.lag.log_offsets import first_at
 from analytics.lag.queue_position import unread_bytes
 from analytics.lag.totals import add_up, is_unknown
 from analytics.lag.unknown import is_unknown_risk
 from storage.parse.durations import format_duration, format_size
+from storage.read.log_offsets import first_at
 from storage.retention import LogFile, RetentionRules, log_files, safe_from
 
 from .backlog_rows import HistogramRow, RiskRow

@@ -9,6 +9,7 @@ from analytics.lag.queue_position import QueuePosition, oldest_unread_timestamp,
 from analytics.lag.totals import is_unknown
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE
 from storage.parse.durations import format_duration, format_size
+from storage.read.gaps import after_gap
 
 from .plan import Step
 
@@ -133,8 +134,10 @@ def _tags(view: "StoreView", steps: Iterable[Step]) -> str:
         while first < end:
             units = view.unit_view(topic, queue_id, first, end)
             if units is None:
-                counts["(deleted)"] += end - first
-                break
+                following = after_gap(view, topic, queue_id, first, end)
+                counts["(deleted)"] += following - first
+                first = following
+                continue
             codes = array("i", units.cast("i")[_CODE_AT::_INTS_PER_UNIT].tobytes())
             for code, count in Counter(codes).items():
                 if code not in names:

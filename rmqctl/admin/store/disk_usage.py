@@ -14,7 +14,6 @@ from rmqctl.admin.next_deletions import (
     Progress,
     ReadersProgress,
     expired,
-    first_at,
     next_clean,
 )
 from rmqctl.admin.offsets.committed import offsets_in_force
@@ -31,6 +30,7 @@ from storage.format.message import DLQ_GROUP_TOPIC_PREFIX, LMQ_PREFIX, RETRY_GRO
 from storage.parse.durations import format_duration, format_size
 from storage.parse.times import LATEST, day_bounds
 from storage.read.by_time import Boundary
+from storage.read.log_offsets import first_at
 from storage.retention import used_ratio
 
 from .disk_files import MEANINGS, DiskFiles, DiskKind, disk_files
@@ -373,8 +373,9 @@ class DiskUse:
             return 0
         if last[1] is not None and last[0] < self.next.before:
             return part.bytes
-        until = first_at(self._view, topic, part.queue_id, self.next.before)
-        return self._bytes(topic, part.queue_id, part.first, min(until, part.end))
+        queue, before = (topic, part.queue_id), self.next.before
+        until = first_at(self._view, *queue, before, part.first, part.end)
+        return self._bytes(*queue, part.first, until)
 
     def _bytes(self, topic: str, queue_id: int, first: int, end: int) -> int | None:
         if first >= end:

@@ -160,9 +160,8 @@ class ExactWriter:
                 self._sync.start()
 
     def _sync_log(self) -> None:
-        with suppress(
-            OSError, StoreNotWritableError
-        ):  # nothing was lost: the last sync tries again
+        # Where a file cannot be opened nothing was lost: the last sync tries again.
+        with suppress(OSError, StoreNotWritableError):
             try:
                 self._flusher.sync_log()
             except StoreBrokenError as error:

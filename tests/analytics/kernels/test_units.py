@@ -7,12 +7,12 @@ from pathlib import Path
 from analytics.kernels.units import read_units
 from analytics.lag.exact_times import Part
 from analytics.lag.histogram import by_size
-from analytics.lag.log_offsets import first_at, place_from
 from analytics.lag.queue_position import QueuePosition
 from analytics.sink.commit import _ids_of_queue
 from rmqctl.admin.messages.search.tags import find_tag
 from storage.format.message import PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX
 from storage.format.names import file_name
+from storage.read.log_offsets import first_at, place_from
 from storage.read.tag_filter import TagFilter
 from storage.readonly import StoreView
 from tests.support.hand_made import TINY, HandMade

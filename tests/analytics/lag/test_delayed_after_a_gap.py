@@ -1,4 +1,4 @@
-"""What waits behind a gap in a level's queue is counted: delivery goes on there, too."""
+"""Messages after a gap in a level's queue are counted: delivery passes over the gap."""
 
 from __future__ import annotations
 

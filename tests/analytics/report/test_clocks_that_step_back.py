@@ -39,15 +39,15 @@ def with_steps_back(root: Path, seed: int) -> Path:
 
 
 def test_no_queue_relies_on_an_order_that_another_one_has_refuted(tmp_path: Path) -> None:
-    told = 0
+    warned = 0
     for seed in range(20):
         root = with_steps_back(tmp_path / str(seed), seed)
         found = report(root)
         if SAID in found.warnings:
-            told += 1
+            warned += 1
             minutes = counts(found, "minutes", "minute_timestamp")
             assert minutes == counted(root)["minutes"], seed
-    assert told > 5
+    assert warned > 5
 
 
 def test_a_record_that_cannot_be_read_says_nothing_of_the_order(tmp_path: Path) -> None:

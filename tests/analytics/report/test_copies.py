@@ -151,9 +151,9 @@ def test_copies_are_known_however_far_they_are_behind(
     )
     found = report(*roots)
     assert brokers(found) == left(*roots) == ["whole"]
-    behind = master.log_end - shorter.log_end
+    further = master.log_end - shorter.log_end
     assert found.report.warnings[0] == (
-        f"copy: left out, it is a copy of whole, which goes {behind} bytes further"
+        f"copy: left out, it is a copy of whole, which goes {further} bytes further"
     )
 
 

@@ -16,7 +16,7 @@ ID = "7F00000100002A9F0000000000000001"
 
 @pytest.fixture
 def stocked(store):
-    """Both wait, one behind the other."""
+    """Both wait, in one queue."""
     with EmbeddedBroker.open(store) as broker:
         for number in range(2):
             same = {PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX: ID}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from storage.format.cq_unit import PRE_BLANK_SIZE
-from storage.read.gaps import after_gap
+
+from .gaps import after_gap
 
 if TYPE_CHECKING:
     from storage.readonly import StoreView
@@ -15,7 +16,7 @@ def first_at(view: StoreView, topic: str, queue_id: int, place: int, low: int, h
     """The first message of [low, high) whose record lies at log offset ``place`` or after it.
 
     ``high`` without any. Units that are missing, or name no record of the log, count with those
-    after them.
+    after them: where the message follows such units, this is the first one of these.
     """
     while low < high:
         middle = (low + high) // 2
