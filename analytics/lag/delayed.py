@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.configs.delay_offsets import load_delay_offsets
-from storage.format.cq_unit import MAX_EXT_ADDR
+from storage.format.cq_unit import CQ_STORE_UNIT, MAX_EXT_ADDR
 from storage.format.delay import CLOCK_STEP_MS, parse_delay_levels
 from storage.format.java_numbers import parse_digits
 from storage.format.message import PROPERTY_REAL_QUEUE_ID, PROPERTY_REAL_TOPIC, SCHEDULE_TOPIC
-from storage.read.gaps import after_gap
+from storage.read.gaps import unit_runs
 
 if TYPE_CHECKING:
     from storage.format.message import MessageExt
@@ -158,16 +158,13 @@ def _messages(view: StoreView, level: Level, at: int) -> Iterator[tuple[DelayedM
 
     Goes on after missing units, as delivery does.
     """
-    while at < level.max_offset:
-        units = view.units(SCHEDULE_TOPIC, level.queue_id, at, _UNITS)
-        if not units:
-            at = after_gap(view, SCHEDULE_TOPIC, level.queue_id, at, level.max_offset)
-        for offset, unit in enumerate(units, at):
+    queue = SCHEDULE_TOPIC, level.queue_id
+    for first, units in unit_runs(view, *queue, at, level.max_offset, _UNITS):
+        for offset, unit in enumerate(CQ_STORE_UNIT.iter_unpack(units), first):
             message = view.message_of_unit(SCHEDULE_TOPIC, level.queue_id, offset, unit)
             found = None if message is None else _waiting(message, level, unit[2])
             if found is not None:
                 yield found, offset, unit[0]
-        at += len(units)
 
 
 def _waiting(message: MessageExt, level: Level, tags_code: int) -> DelayedMessages | None:

@@ -24,13 +24,12 @@ from broker.api.send import SendOptions
 from broker.embedded.broker import EmbeddedBroker
 from broker.send.message_builder import MessageBuilder
 from broker.send.send import BATCH_ITEM_HEAD
-from storage.format.cq_unit import CQ_STORE_UNIT_SIZE
 from storage.format.message import (
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
     RETRY_GROUP_TOPIC_PREFIX,
     SCHEDULE_TOPIC,
 )
-from storage.read.gaps import after_gap
+from storage.read.gaps import unit_runs
 from storage.read.log_offsets import first_at
 from storage.readonly import StoreView
 
@@ -175,13 +174,8 @@ def _ids_of_queue(view: StoreView, topic: str, queue_id: int, commitlog_offset: 
     low, high = view.queue_bounds(topic, queue_id)
     at = first_at(view, topic, queue_id, commitlog_offset, low, high)
     found = set()
-    while at < high:
-        units = view.unit_bytes(topic, queue_id, at, min(_READ_TOGETHER, high - at))
-        if not units:
-            at = after_gap(view, topic, queue_id, at, high)
-            continue
-        for message in view.messages_of_units(topic, queue_id, at, units):
+    for offset, units in unit_runs(view, topic, queue_id, at, high, _READ_TOGETHER):
+        for message in view.messages_of_units(topic, queue_id, offset, units):
             if message is not None:
                 found.add(message.msg_id or "")
-        at += len(units) // CQ_STORE_UNIT_SIZE
     return found

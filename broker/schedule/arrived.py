@@ -15,13 +15,15 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from storage.format.cq_unit import CQ_STORE_UNIT_SIZE
+from storage.format.cq_unit import CQ_STORE_UNIT
 from storage.format.message import (
     PROPERTY_INNER_MULTI_QUEUE_OFFSET,
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
     SCHEDULE_TOPIC,
 )
 from storage.read.by_time import Boundary
+from storage.read.gaps import unit_runs
+from storage.read.log_offsets import first_at
 
 from .message import message_timeup
 
@@ -81,13 +83,15 @@ class DeliveredMessages:
 
     def after(self, offset: int) -> Arrived:
         """Check the messages from ``offset`` on, as far as some of them have been delivered."""
-        first, others, at = offset, set[int](), offset
-        while units := self._view.unit_bytes(SCHEDULE_TOPIC, self._queue_id, at, _BATCH):
+        view, level = self._view, (SCHEDULE_TOPIC, self._queue_id)
+        first, others = offset, set[int]()
+        for at, units in unit_runs(
+            view, *level, offset, view.queue_bounds(*level).max_offset, _BATCH
+        ):
             waiting = self._waiting(at, units)
             arrived = self._arrived(waiting)
             if waiting and not arrived:
                 break
-            at += len(units) // CQ_STORE_UNIT_SIZE
             others |= arrived
         while first in others:
             others.discard(first)
@@ -132,10 +136,11 @@ class DeliveredMessages:
             for more in (-1, 0, 1)
         }
         found: Counter[_Content] = Counter()
-        at = self._at[target] if target in self._at else self._first(target)
-        self._at[target] = at
-        while left and (units := self._view.units(*target, at, _BATCH)):
-            for offset, unit in enumerate(units, at):
+        begin = self._at[target] if target in self._at else self._first(target)
+        self._at[target] = begin
+        end = self._view.queue_bounds(*target).max_offset
+        for at, units in unit_runs(self._view, *target, begin, end, _BATCH):
+            for offset, unit in enumerate(CQ_STORE_UNIT.iter_unpack(units), at):
                 if unit[1] not in sizes or unit[0] < self._since.log_offset:
                     continue
                 message = self._view.message_of_unit(*target, offset, unit)
@@ -146,7 +151,8 @@ class DeliveredMessages:
                     if not left[content]:
                         del left[content]
                     self._at[target] = offset + 1
-            at += len(units)
+            if not left:
+                break
         arrived = []
         for one in wanted:
             if found[one.content]:
@@ -161,14 +167,7 @@ class DeliveredMessages:
         if time_ms is not None and low < high:
             by_time = view.offset_in_queue_by_time(*target, time_ms, Boundary.LOWER)
             low = min(max(low, by_time), high)
-        while low < high:
-            middle = (low + high) // 2
-            unit = view.unit(*target, middle)
-            if unit is not None and unit[0] >= log_offset:
-                high = middle
-            else:
-                low = middle + 1
-        return low
+        return first_at(view, *target, log_offset, low, high)
 
 
 def since_due(log_offset: int, due_ms: int) -> Since:

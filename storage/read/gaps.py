@@ -1,13 +1,31 @@
-"""Where a queue goes on after units that are missing."""
+"""Reading a queue on after units that are missing."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from storage.format.cq_unit import CQ_STORE_UNIT_SIZE
 from storage.results import GetMessageStatus
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from storage.readonly import StoreView
+
+
+def unit_runs(
+    view: StoreView, topic: str, queue_id: int, at: int, end: int, most: int
+) -> Iterator[tuple[int, bytes]]:
+    """The units of [at, end), in runs of at most ``most``: the queue offset of the first one, and
+    the stored bytes of all of them. Missing units are in no run.
+    """
+    while at < end:
+        units = view.unit_bytes(topic, queue_id, at, min(most, end - at))
+        if units:
+            yield at, units
+            at += len(units) // CQ_STORE_UNIT_SIZE
+        else:
+            at = after_gap(view, topic, queue_id, at, end)
 
 
 def after_gap(view: StoreView, topic: str, queue_id: int, offset: int, end: int) -> int:

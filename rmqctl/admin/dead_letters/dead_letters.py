@@ -15,9 +15,10 @@ from rmqctl.exit_codes import CHANGED, DAMAGED
 from storage.clock import now_ms as clock_ms
 from storage.configs.dlq_acks import NOTHING_HANDLED, AckedOffsets, DlqAcksFile, Marks
 from storage.counted import counted
-from storage.format.cq_unit import PRE_BLANK_SIZE
+from storage.format.cq_unit import CQ_STORE_UNIT, PRE_BLANK_SIZE
 from storage.format.errors import BodyError
 from storage.format.message import DLQ_GROUP_TOPIC_PREFIX, PROPERTY_ORIGIN_MESSAGE_ID, dlq_topic
+from storage.read.gaps import unit_runs
 from storage.read.replaced import pre_blanks, was_repaired, without_message
 
 from .rows import DeadLetterRow, DlqRow
@@ -198,12 +199,11 @@ class DeadLetters:
         marks = self.handled_in(queue_id)
         depth, marked, size = high - low, marks.within(low, high), 0
         first: int | None = None
-        at, last = low, high - 1
-        while at < high:
-            units = self.view.units(self.topic, queue_id, at, min(_UNITS, high - at))
-            if not units:  # their file is missing
-                last = high - 1
-                break
+        last, following = high - 1, low
+        for at, data in unit_runs(self.view, self.topic, queue_id, low, high, _UNITS):
+            units = list(CQ_STORE_UNIT.iter_unpack(data))
+            if first is None and at > following:
+                first = following  # each missing unit stands for a message
             emptied = set(
                 without_message(self.view, units) if self._is_repaired else pre_blanks(units)
             )
@@ -216,8 +216,10 @@ class DeadLetters:
                 if first is None:
                     first = at + next(index for index in indexes if index not in emptied)
                 last = at + next(index for index in reversed(indexes) if index not in emptied)
-            at += len(units)
-        return _Counts(queue_id, depth, marked, size, at if first is None else first, last)
+            following = at + len(units)
+        if following < high:
+            last = high - 1
+        return _Counts(queue_id, depth, marked, size, following if first is None else first, last)
 
     def _ends(self, counts: "_Counts") -> tuple[int | None, int | None]:
         """When the oldest and the newest one of a queue were stored; None: unknown."""

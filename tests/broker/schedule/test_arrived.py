@@ -210,3 +210,49 @@ def test_what_names_no_topic_is_passed_over(log, tmp_path, monkeypatch):
     log.made.put(SCHEDULE_TOPIC, LEVEL, b"lost", properties={"DELAY": "3"})
     log.arrive(log.wait(unique="a"))
     assert log.after(tmp_path) == (0, {1})
+
+
+def test_copies_after_missing_units_are_found(log, tmp_path):
+    """A file of the queue of the copies is gone."""
+    small = CONFIG.with_(mapped_file_size_consume_queue=20 * 4)
+    log.made.config = small
+    waiting = [log.wait(b"%d" % n, unique=f"id-{n}") for n in range(12)]
+    for one in waiting[:4]:
+        log.arrive(one)
+    for _ in range(4):
+        log.made.put("T", 0, b"other")
+    for one in waiting[4:8]:
+        log.arrive(one)
+    root = log.made.write(tmp_path)
+    (root / "consumequeue" / "T" / "0" / f"{20 * 4:020}").unlink()
+    with StoreView.open(root, small) as view:
+        found = DeliveredMessages(view, LEVEL, EXACT, lambda _: ()).after(0)
+    assert (found.offset, set(found.others)) == (8, set())
+
+
+def test_copies_after_a_gap_of_the_waiting_ones_are_found(log, tmp_path):
+    small = CONFIG.with_(mapped_file_size_consume_queue=20 * 4)
+    log.made.config = small
+    for one in [log.wait(b"%d" % n, unique=f"id-{n}") for n in range(12)]:
+        log.arrive(one)
+    root = log.made.write(tmp_path)
+    (root / "consumequeue" / SCHEDULE_TOPIC / str(LEVEL) / f"{20 * 4:020}").unlink()
+    with StoreView.open(root, small) as view:
+        found = DeliveredMessages(view, LEVEL, EXACT, lambda _: ()).after(0)
+    assert (found.offset, set(found.others)) == (4, {8, 9, 10, 11})
+
+
+def test_copies_begin_in_a_queue_with_missing_units(log, tmp_path):
+    """The middle of the queue is gone: the search for the first copy meets it first."""
+    small = CONFIG.with_(mapped_file_size_consume_queue=20 * 4)
+    log.made.config = small
+    waiting = log.wait(unique="a")
+    place = log.arrive(waiting).commitlog_offset
+    for _ in range(11):
+        log.made.put("T", 0, b"other")
+    root = log.made.write(tmp_path)
+    (root / "consumequeue" / "T" / "0" / f"{20 * 4:020}").unlink()
+    since = EXACT._replace(log_offset=place)
+    with StoreView.open(root, small) as view:
+        found = DeliveredMessages(view, LEVEL, since, lambda _: ()).after(0)
+    assert (found.offset, set(found.others)) == (1, set())

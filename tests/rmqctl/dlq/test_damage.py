@@ -4,11 +4,12 @@ import shutil
 
 import pytest
 
-from storage.format.cq_unit import PRE_BLANK
+from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, PRE_BLANK
 from storage.format.message import Message
 from tests.support.cli import run
 from tests.support.copies import copy_store
 from tests.support.dead_letters import bury
+from tests.support.hand_made import TINY, HandMade
 
 
 @pytest.fixture
@@ -156,6 +157,22 @@ def test_the_time_of_a_dead_letter_that_cannot_be_read_is_unknown(empties, tmp_p
     assert (listed()["depth"], listed()["unhandled"]) == (3, 3)
     assert listed()["oldest_timestamp"] is None
     assert listed()["newest_timestamp"] == letters[2].store_timestamp
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+def test_the_size_counts_dead_letters_after_missing_units(lost, tmp_path):
+    """Each file of the queue has four units; one file, or one with what follows it, is gone."""
+    made = HandMade(TINY.with_(mapped_file_size_consume_queue=4 * CQ_STORE_UNIT_SIZE))
+    stored = [made.put("%DLQ%g", 0, b"body") for _ in range(20)]
+    root = made.write(tmp_path)
+    for number in range(1, 1 + lost):
+        (root / "consumequeue" / "%DLQ%g" / "0" / f"{number * 80:020}").unlink()
+    (row,) = run("dlq", "list", "-S", root, "-o", "json").json()
+    assert row["depth"] == 20, "each missing unit stands for a dead letter"
+    assert row["bytes"] == (20 - 4 * lost) * stored[0].size
+    assert row["newest_timestamp"] - row["oldest_timestamp"] == 19 * (
+        made.messages[1].store_timestamp - made.messages[0].store_timestamp
+    )
 
 
 @pytest.mark.slow

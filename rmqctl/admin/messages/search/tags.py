@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator
 from heapq import merge
 from typing import TYPE_CHECKING, Final
 
+from storage.format.cq_unit import CQ_STORE_UNIT
 from storage.format.message import SCHEDULE_TOPIC
-from storage.read.gaps import after_gap
+from storage.read.gaps import unit_runs
 
 if TYPE_CHECKING:
     from storage.read.tag_filter import TagFilter
@@ -29,11 +30,7 @@ def find_tag(view: "StoreView", topics: Iterable[str], tags: "TagFilter") -> Ite
 def _in_queue(view: "StoreView", topic: str, queue_id: int, tags: "TagFilter") -> Iterator[int]:
     position, end = view.queue_bounds(topic, queue_id)
     every = topic == SCHEDULE_TOPIC
-    while position < end:
-        units = view.units(topic, queue_id, position, _UNITS)
-        for offset, _, code in units:
+    for _, units in unit_runs(view, topic, queue_id, position, end, _UNITS):
+        for offset, _, code in CQ_STORE_UNIT.iter_unpack(units):
             if every or code < _LEAST_HASH or tags.matches(code):
                 yield offset
-        position += len(units)
-        if not units:
-            position = after_gap(view, topic, queue_id, position, end)
