@@ -126,8 +126,10 @@ def whole_logs(logs: Iterable[LogNow], options: Options, chosen: Selection) -> I
     start, stop = options.starting.log_offset, options.ending.log_offset
     for log in logs:
         if chosen.wants("broker", log.ref.broker):
-            if start is not None and options.fail_on_data_loss:
-                check_still_there(log.ref.broker, start, log.begin)
+            if options.fail_on_data_loss:
+                for bound in (options.starting, options.ending):
+                    if bound.log_offset is not None:
+                        check_still_there(log.ref.broker, bound.option, bound.log_offset, log.begin)
             begin = max(log.begin, low, start or 0)
             end = min(log.end, high, log.end if stop is None else stop)
             if begin < end:

@@ -114,8 +114,8 @@ class QueueBound:
         if bound.is_time:
             return view.offset_in_queue_by_time(topic, queue_id, leaf, Boundary.LOWER)
         if is_log:
-            if bound.option == BEGIN.option and self._fail:
-                check_still_there(self._ref.broker, leaf, view.log_min_offset())
+            if self._fail:
+                check_still_there(self._ref.broker, bound.option, leaf, view.log_min_offset())
             return first_at(view, topic, queue_id, leaf, low, high)
         return self._checked(leaf, topic, queue_id, low, high)
 
@@ -132,14 +132,20 @@ class QueueBound:
         return max(at, low)
 
 
-def check_still_there(broker: str, at: int, log_begin: int) -> None:
-    """Raise DataLossError if what is read from a log offset on was deleted in part; 0 is where a
+def check_still_there(broker: str, option: str, at: int, log_begin: int) -> None:
+    """Raise DataLossError if the log at the bound ``at`` of ``option`` was deleted; 0 is where a
     log begins, whatever was deleted."""
-    if 0 < at < log_begin:
+    if not 0 < at < log_begin:
+        return
+    if option == END.option:
         raise DataLossError(
-            f"{broker}: {log_begin - at} bytes of the log from {at} on were deleted, and "
-            f"{BEGIN.option} is {at}; failOnDataLoss=false goes on after them"
+            f"{broker}: the log up to {log_begin} was deleted, and {option} is {at}; "
+            "failOnDataLoss=false reads nothing there"
         )
+    raise DataLossError(
+        f"{broker}: {log_begin - at} bytes of the log from {at} on were deleted, and "
+        f"{option} is {at}; failOnDataLoss=false goes on after them"
+    )
 
 
 def read_bound(offset: str, timestamp: str, given: Mapping[str, str], usual: Bound) -> Bound:

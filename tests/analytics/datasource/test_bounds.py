@@ -159,6 +159,20 @@ def test_a_log_offset_whose_messages_were_deleted_fails_though_nothing_is_left_t
         read_table("messages", root, startingOffset="100", endingOffset="3000")
 
 
+@pytest.mark.parametrize("most_looks", [stretches.MOST_LOOKS, 0], ids=["ranges", "stretches"])
+@pytest.mark.parametrize("end", ["3000", '{"b": 3000}', '{"*": 3000}'])
+def test_an_end_in_the_part_of_the_log_that_was_deleted_fails(
+    root: Path, end: str, most_looks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stretches, "MOST_LOOKS", most_looks)
+    (root / "commitlog" / f"{0:020}").unlink()
+    for table in ("messages", "consumequeue"):
+        with pytest.raises(DataLossError, match=r"^b: the log up to 4096 was deleted, and endingO"):
+            read_table(table, root, endingOffset=end)
+        assert not read_table(table, root, endingOffset=end, failOnDataLoss="false")
+        assert not read_table(table, root, endingOffset=end.replace("3000", "4096"))
+
+
 @pytest.mark.parametrize("limit", ["2000", pytest.param(None, marks=pytest.mark.long)])
 @pytest.mark.parametrize(("options", "wanted"), STARTS, ids=_named)
 def test_a_stream_begins_there_and_goes_on(
