@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from storage.configs.config_file import ConfigFile, ConfigSource
 from storage.coordination.locks import ProcessLock
 from storage.errors import CorruptFileError, StoreError, go_on_without
+from storage.files.creating import make_folders
 from storage.format.message import MessageQueue
 from storage.format.shapes import MAX_INT, MAX_LONG, ShapeError, members, rows, text, whole
 
@@ -113,7 +114,7 @@ class LocalFileOffsetStore:
         if not kept:
             return
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            make_folders(self.path.parent)
             with self._changing.held():
                 self._file.save(_document({**self._read(), **kept}))
         except (StoreError, OSError) as error:

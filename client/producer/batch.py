@@ -20,8 +20,9 @@ from storage.format.properties import encode_properties
 
 ITEM_HEAD: Final = 22
 """Bytes of an item of a batch beside body and properties."""
-_ADDED: Final = 128
-"""Room for what client and broker add to the properties: UNIQ_KEY, WAIT and CLUSTER."""
+_ADDED: Final = 256
+"""Room for what is added to the properties: UNIQ_KEY, WAIT and CLUSTER (75 bytes) by client and
+broker, ``traceparent`` (68 bytes) and a short ``tracestate`` by a hook (client.telemetry)."""
 _UTF8_BYTES: Final = 4
 """Bytes of a character, at most."""
 _SEPARATORS: Final = 2

@@ -17,7 +17,7 @@ from broker.validation import (
     check_send_topic,
     check_types,
 )
-from client.errors import UNANSWERED, RemotingTimeoutError
+from client.errors import UNANSWERED, BrokerNotExistError, RemotingTimeoutError
 from client.runtime.unique_ids import client_unique_ids
 from client.send_kinds import CommunicationMode, MessageType
 from storage.format.message import (
@@ -46,7 +46,7 @@ logger = logging.getLogger("rmqctl.client")
 
 _NORMAL: Final = MessageType.Normal_Msg
 _ONEWAY: Final = CommunicationMode.ONEWAY
-_REFUSED: Final = (*UNANSWERED, BrokerError)
+_REFUSED: Final = (*UNANSWERED, BrokerError, BrokerNotExistError)
 _new_tuple: Final = tuple.__new__  # does the same as a NamedTuple's own, in half the time
 _UNIQ_KEY_SIZE: Final = len(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX) + 2
 """Bytes that an id adds to a message's properties, beside its own: name and separators."""

@@ -31,7 +31,8 @@ class ClientConfig:
 
     local_offset_store_dir: str = ""
     """Folder of broadcast progress; empty: ``.rmqctl_offsets`` in the user's home
-    (rocketmq.client.localOffsetStoreDir)."""
+    (rocketmq.client.localOffsetStoreDir). The file knows brokers by name only: give stores whose
+    brokers have one name folders of their own."""
     poll_name_server_interval_ms: int = 30_000
     """How often routes are refreshed (pollNameServerInterval)."""
     heartbeat_broker_interval_ms: int = 30_000

@@ -2,8 +2,7 @@
 
 Contexts wait in a queue of 1024; what does not fit is dropped and counted. Their records are
 gathered in a segment, which is sent when it is 500 ms old (checked each 100 ms), or when it holds
-118,000 characters (or keys for a message's properties). Nothing runs while there is nothing to
-trace.
+118,000 bytes (or keys for a message's properties). Nothing runs while there is nothing to trace.
 """
 
 from __future__ import annotations
@@ -11,14 +10,16 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from client.at_exit import AtExit
 from storage.format.message import Message
 
-from .trace import TraceContext, encode_trace, trace_keys
+from .trace import TraceContext, encode_trace, halved, trace_keys
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
     from client.producer.producer import Producer
     from client.timing import Clock, Scheduler
 
@@ -28,9 +29,22 @@ QUEUE_SIZE: Final = 1024
 POLLING_MS: Final = 100
 WAIT_TIME_THRESHOLD_MS: Final = 500
 MAX_MSG_SIZE: Final = 128_000
-FLUSH_CHARACTERS: Final = MAX_MSG_SIZE - 10_000
-FLUSH_KEY_CHARACTERS: Final = 30_000
+"""Bytes of records in a message, at most."""
+FLUSH_BYTES: Final = MAX_MSG_SIZE - 10_000
+MAX_KEY_BYTES: Final = 32_000
 """A message's properties hold 32,767 bytes; RocketMQ loses segments with more keys than that."""
+FLUSH_KEY_BYTES: Final = 30_000
+
+
+class _Part(NamedTuple):
+    """Records of one context, and the keys by which they are found."""
+
+    records: bytes
+    keys: frozenset[str]
+
+    @property
+    def key_bytes(self) -> int:
+        return _bytes_of(self.keys)
 
 
 class TraceDispatcher:
@@ -45,9 +59,9 @@ class TraceDispatcher:
         self._scheduler = scheduler
         self._lock = threading.Lock()  # guards what follows; nothing is sent under it
         self._contexts: deque[TraceContext] = deque()
-        self._texts: list[str] = []
+        self._records: list[bytes] = []
         self._keys: set[str] = set()
-        self._characters = self._key_characters = 0
+        self._bytes = self._key_bytes = 0
         self._first_timestamp = 0
         self._scheduled = self._hurried = False
         self._discarded = 0
@@ -83,7 +97,8 @@ class TraceDispatcher:
     def flush(self) -> None:
         """Pass everything that waits to the producer."""
         self._gather()
-        self._send(self._take())
+        for message in self._take():
+            self._send(message)
 
     def shutdown(self) -> None:
         """Send everything that waits, and wait until it is sent."""
@@ -102,8 +117,8 @@ class TraceDispatcher:
         with self._lock:
             age = self._clock.now_ms() - self._first_timestamp
             due = self._first_timestamp > 0 and age >= WAIT_TIME_THRESHOLD_MS
-        if due:
-            self._send(self._take())
+        for message in self._take() if due else ():
+            self._send(message)
         with self._lock:
             self._scheduled = again = self._first_timestamp > 0
         if again:
@@ -117,37 +132,62 @@ class TraceDispatcher:
                 if not self._contexts:
                     return
                 context = self._contexts.popleft()
-                text = encode_trace(context)
-                self._texts.append(text)
-                new_keys = trace_keys(context) - self._keys
-                self._keys |= new_keys
-                self._key_characters += sum(len(key) + 1 for key in new_keys)
-                self._characters += len(text)
-                full = (
-                    self._characters >= FLUSH_CHARACTERS
-                    or self._key_characters >= FLUSH_KEY_CHARACTERS
-                )
-            if full:
-                self._send(self._take())
+                full = [message for one in _parts(context) for message in self._add(one)]
+            for message in full:
+                self._send(message)
 
-    def _take(self) -> Message | None:
+    def _add(self, part: _Part) -> Iterator[Message]:
+        """Add records to the segment; gives the segments that are full. Called under the lock."""
+        if not _fits(self._bytes + len(part.records), self._key_bytes + part.key_bytes):
+            yield from self._cut()
+        self._records.append(part.records)
+        new_keys = part.keys - self._keys
+        self._keys |= new_keys
+        self._key_bytes += _bytes_of(new_keys)
+        self._bytes += len(part.records)
+        if self._bytes >= FLUSH_BYTES or self._key_bytes >= FLUSH_KEY_BYTES:
+            yield from self._cut()
+
+    def _take(self) -> list[Message]:
         with self._lock:
-            if not self._texts:
-                return None
-            keys = sorted(self._keys)
-            message = Message(self.trace_topic, "".join(self._texts).encode(), keys=keys)
-            self._texts, self._keys = [], set()
-            self._characters = self._key_characters = 0
-            self._first_timestamp = self._clock.now_ms() if self._contexts else 0
-            return message
+            return list(self._cut())
 
-    def _send(self, message: Message | None) -> None:
-        if message is None:
-            return
+    def _cut(self) -> Iterator[Message]:
+        """End the segment; gives nothing if it is empty. Called under the lock."""
+        if self._records:
+            yield Message(self.trace_topic, b"".join(self._records), keys=sorted(self._keys))
+            self._records, self._keys = [], set()
+            self._bytes = self._key_bytes = 0
+            self._first_timestamp = self._clock.now_ms() if self._contexts else 0
+
+    def _send(self, message: Message) -> None:
         try:
             self._producer.send_async(message, on_exception=_not_sent)
         except Exception:
             logger.exception("a trace could not be sent")
+
+
+def _parts(context: TraceContext) -> Iterator[_Part]:
+    """A context, in halves until each fits into a message: a batch has a key for each message.
+
+    One message whose own keys are too many stays whole: its trace is refused, and no other.
+    """
+    keys = frozenset(key.encode(errors="replace").decode() for key in trace_keys(context))
+    part = _Part(encode_trace(context).encode(errors="replace"), keys)
+    halves = () if _fits(len(part.records), part.key_bytes) else halved(context)
+    for half in halves:
+        yield from _parts(half)
+    if not halves:
+        yield part
+
+
+def _fits(record_bytes: int, key_bytes: int) -> bool:
+    return record_bytes <= MAX_MSG_SIZE and key_bytes <= MAX_KEY_BYTES
+
+
+def _bytes_of(keys: Collection[str]) -> int:
+    """Bytes of keys with their separators."""
+    return sum(len(key.encode()) + 1 for key in keys)
 
 
 def _not_sent(error: Exception) -> None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -106,6 +106,29 @@ def trace_keys(context: TraceContext) -> set[str]:
         keys.update(bean.msg_id.split(","))
         keys.update(split_keys(bean.keys))
     return keys
+
+
+def halved(context: TraceContext) -> tuple[TraceContext, ...]:
+    """Two contexts with half of the messages each; none for one message.
+
+    The two records of a batch have half of the ids each, and all of its other fields.
+    """
+    beans = context.beans
+    if len(beans) == 1:
+        beans = _halves_of_batch(beans[0])
+    middle = len(beans) // 2
+    if not middle:
+        return ()
+    return replace(context, beans=beans[:middle]), replace(context, beans=beans[middle:])
+
+
+def _halves_of_batch(bean: TraceBean) -> Sequence[TraceBean]:
+    ids, offset_ids = bean.msg_id.split(","), bean.offset_msg_id.split(",")
+    middle = len(ids) // 2
+    return [
+        replace(bean, msg_id=",".join(ids[part]), offset_msg_id=",".join(offset_ids[part]))
+        for part in ((slice(middle), slice(middle, None)) if middle else ())
+    ]
 
 
 def decode_traces(text: str) -> list[TraceContext]:

@@ -16,6 +16,7 @@ from rmqctl.admin.queues.selection import offset_of
 from rmqctl.errors import Refused, UsageProblem
 from rmqctl.parse.positions import Bound
 from storage.format.message import MessageQueue, retry_topic
+from storage.format.names import BROADCAST_FOLDER, OURS
 
 from .bounded_progress import LimitedConsumer
 
@@ -132,6 +133,10 @@ def make_consumer(
     """The member, without listener and quota; ``queues`` None shares all queues in the group."""
     if queues is not None:
         config = replace(config, allocate_message_queue_strategy=TheseQueues(topic, queues))
+    if not client_config.local_offset_store_dir:
+        # RocketMQ's folder in the user's home is shared by all stores whose brokers have one name.
+        folder = broker.view.root / OURS / BROADCAST_FOLDER
+        client_config = replace(client_config, local_offset_store_dir=str(folder))
     consumer = LimitedConsumer(
         group.name, brokers=[broker], config=config, client_config=client_config
     )

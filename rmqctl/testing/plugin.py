@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from .store import RocketMQStore
 
+_STORE: Final = pytest.StashKey["RocketMQStore"]()
 _HAS_FAILED: Final = pytest.StashKey[bool]()
-_STORE: Final = "rocketmq_store"
 PRODUCER_GROUP: Final = "pytest"
 
 
@@ -52,7 +52,8 @@ def rocketmq_store(
 
     folder = tmp_path_factory.mktemp("rocketmq")
     create_store(folder / "store", SMALL_STORE)
-    yield RocketMQStore(folder / "store")
+    request.node.stash[_STORE] = store = RocketMQStore(folder / "store")
+    yield store
     if not request.node.stash.get(_HAS_FAILED, False):
         shutil.rmtree(folder)
 
@@ -80,7 +81,9 @@ StartConsumer = Callable[..., "PushConsumer"]
 
 
 @pytest.fixture
-def rocketmq_consumer(rocketmq_broker: EmbeddedBroker) -> Iterator[StartConsumer]:
+def rocketmq_consumer(
+    rocketmq_store: RocketMQStore, rocketmq_broker: EmbeddedBroker
+) -> Iterator[StartConsumer]:
     """A function that starts push consumers; the end of the test ends them.
 
         rocketmq_consumer(group, topics, listener=None, *, orderly=False, **settings)
@@ -93,7 +96,9 @@ def rocketmq_consumer(rocketmq_broker: EmbeddedBroker) -> Iterator[StartConsumer
     from broker.api.offsets import ConsumeFromWhere
     from client.consumer.consumer_config import ConsumerConfig
     from client.push.push_consumer import PushConsumer
+    from client.runtime.client_config import ClientConfig
 
+    broadcast = rocketmq_store.path.with_name("broadcast")
     with ExitStack() as running:
 
         def start(
@@ -109,6 +114,7 @@ def rocketmq_consumer(rocketmq_broker: EmbeddedBroker) -> Iterator[StartConsumer
                 group,
                 brokers=[rocketmq_broker],
                 config=ConsumerConfig(**settings),
+                client_config=ClientConfig(local_offset_store_dir=str(broadcast)),
             )
             for topic, expression in ({topics: "*"} if isinstance(topics, str) else topics).items():
                 consumer.subscribe(topic, expression)
@@ -138,12 +144,12 @@ def _consume_all_orderly(*_: object) -> ConsumeOrderlyStatus:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show what the topics hold below a test that failed."""
+    """Show what the topics hold below a test that failed, or whose fixtures did."""
     report = yield
-    store = getattr(item, "funcargs", {}).get(_STORE)
-    if call.when == "call" and report.failed and store is not None:
+    store = item.stash.get(_STORE, None)
+    if call.when != "teardown" and report.failed and store is not None:
         item.stash[_HAS_FAILED] = True
-        report.sections.append((f"topics of {_STORE}: {store.path}", _contents(store)))
+        report.sections.append((f"topics of rocketmq_store: {store.path}", _contents(store)))
     return report
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from analytics.lag.delayed import doubt_of_level
+from analytics.lag.delayed import doubt_of_level, levels, waiting as delayed
 from analytics.lag.selection import Choice
+from broker.api.members import MessageModel
 from broker.embedded.broker import EmbeddedBroker
+from broker.members.group_table import group_table
+from broker.members.living import members_by_group
 from rmqctl.admin.kinds import topic_kinds
 from rmqctl.admin.lag import Left, left, look, queue_rows
 from rmqctl.admin.queue_scan import QueueScan
@@ -20,6 +24,8 @@ from storage.errors import StoreError
 from storage.readonly import StoreView
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from storage.format.message import MessageExt
 
 _BETWEEN_LOOKS_S: Final = 0.01
@@ -83,10 +89,12 @@ class RocketMQStore:
         """Wait until a group has read every message of its topics, and no retry of it waits.
 
         Its topics are those that its living members subscribe to, and those in which it has
-        progress. A dead letter counts as read. Consumers of this process commit their progress for
+        progress. Delayed messages of them that are due count as not read, others do not count. A
+        dead letter counts as read. Consumers of this process commit their progress for
         it; those of other processes do so when their time comes (RocketMQ's default: every 5 s).
 
-        Raises TimeoutError that names what is not read. A group that does not exist is waited for.
+        Raises TimeoutError that names what is not read, and ValueError for a group whose members
+        are broadcasting. A group that does not exist is waited for.
         """
         from client.runtime.client_manager import CLIENT_MANAGER
 
@@ -101,6 +109,12 @@ class RocketMQStore:
     def _not_consumed(self, group: str) -> list[str]:
         """What a group has not read, a sentence each; none if it has read all."""
         with EmbeddedBroker.open(self.path, read_only=True) as broker:
+            table = group_table(members_by_group(self.path).get(group, ()))
+            if table is not None and table.message_model is MessageModel.BROADCASTING:
+                raise ValueError(
+                    f"group {group} is broadcasting: its members keep their progress, not the "
+                    "broker; wait for what the listeners have done"
+                )
             choice = Choice(groups=(group,), include_retry=True)
             log_end = broker.view.log_max_offset()
             try:
@@ -109,10 +123,11 @@ class RocketMQStore:
                 return [f"group {group} has no progress and no members"]
             waiting = sum(1 for _ in waiting_retries(broker.view, group))
             doubts = levels_in_doubt(broker.view, group)
+            due = self._due(broker.view, {row.topic for row in queue_rows(seen)})
             # A retry that was delivered between the two is in neither of them, but in the log.
             if broker.view.log_max_offset() != log_end:
                 return [f"messages are stored while the progress of group {group} is read"]
-            if left(seen) is Left.NOTHING and not waiting and not doubts:
+            if left(seen) is Left.NOTHING and not waiting and not due and not doubts:
                 return []
             found = [
                 f"group {group} has read {row.topic}, queue {row.queue_id}, to "
@@ -122,8 +137,19 @@ class RocketMQStore:
             ]
             if waiting:
                 found.append(f"retries of group {group} that wait for their time: {waiting}")
+            found += [f"delayed messages of {topic} that are due: {due[topic]}" for topic in due]
             found += map(doubt_of_level, doubts)
             return found or [f"the progress of group {group} is unknown"]
+
+    def _due(self, view: StoreView, topics: Collection[str]) -> Counter[str]:
+        """Delayed messages of some topics that wait though they are due by this clock."""
+        now = self.now_ms()
+        return Counter(
+            one.topic
+            for level in levels(view)
+            for one in delayed(view, level)
+            if one.topic in topics and one.due_timestamp <= now
+        )
 
 
 def _topics(view: StoreView) -> list[str]:

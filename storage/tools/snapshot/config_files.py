@@ -5,7 +5,7 @@ nothing in the snapshot refers to a message that is not in it, and no message is
 progress lies at most a moment before the cut, and what was consumed in that moment comes again, as
 after the death of a consumer.
 
-    before    samples/, handled.json, redrives/, delays-ended.json, deliveries,
+    before    samples/, handled.json, redrives/, delays-ended.json, broadcast/, deliveries,
               config/delayOffset.json, checkpoint, progress in members/*.notes, offsets.json,
               offsets.log, config/consumerOffset.json
     after     all other config/*, journal/, created, store.json, settings.json, deleted.json, lock
@@ -34,6 +34,7 @@ from storage.format.fastjson import loads
 from storage.format.names import (
     ABORT,
     BATCHCONSUMEQUEUE,
+    BROADCAST_FOLDER,
     CHECKPOINT,
     COMMITLOG,
     CONFIG,
@@ -51,7 +52,10 @@ from .file_copy import FileCopier, set_times
 
 _BAK: Final = ".bak"
 _TMP: Final = ".tmp"
-_BEFORE_OURS: Final = ("samples", "handled.json", "redrives", "delays-ended.json", DELIVERIES_FILE)
+_BEFORE_OURS: Final = (
+    *("samples", "handled.json", "redrives", "delays-ended.json", BROADCAST_FOLDER),
+    DELIVERIES_FILE,
+)
 _OFFSETS: Final = (OFFSETS_MARK, OFFSETS_FILE)
 """In this order: an old store that is given a log meanwhile has it before the mark."""
 _BEFORE_CONFIG: Final = (DELAY_OFFSET_FILE, LMQ_CONSUMER_OFFSET_FILE, CONSUMER_OFFSET_FILE)

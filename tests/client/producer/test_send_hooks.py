@@ -7,7 +7,7 @@ import pytest
 from broker.api.pull import PullRequest
 from broker.api.send import SendStatus
 from broker.errors import BrokerBusyError
-from client.errors import ClientError, SendFailedError
+from client.errors import BrokerNotExistError, ClientError, SendFailedError
 from client.hooks import CommunicationMode, MessageType
 from client.producer.producer import Producer
 from storage.configs.topics import TopicConfig
@@ -146,3 +146,14 @@ def test_a_message_may_be_forbidden(producer, failing):
     assert failing.max_offset("T", 0) == 0
     producer.send(Message("T", b"x", tags="open"))
     assert failing.max_offset("T", 0) == 1
+
+
+def test_a_broker_that_is_not_there_ends_an_attempt(producer):
+    hook = Noting()
+    producer.send_message_hooks.append(hook)
+    with pytest.raises(BrokerNotExistError):
+        producer.send(Message("T", b"x"), queue=MessageQueue("T", "gone", 0))
+    assert [(when, what) for _, when, what in hook.log] == [
+        ("before", "gone"),
+        ("after", "BrokerNotExistError"),
+    ]

@@ -24,6 +24,7 @@ from rmqctl import (
     ProducerConfig,
     PullConsumer,
     PushConsumer,
+    split_batch,
     telemetry,
 )
 from storage.config import SMALL_STORE
@@ -351,3 +352,18 @@ def test_without_an_exporter_set_up_it_is_refused_and_without_the_switch_nothing
 def store_(tmp_path):
     create_store(tmp_path / "s", SMALL_STORE)
     return tmp_path / "s"
+
+
+def test_whole_batches_of_a_split_are_sent_with_their_context(spans, tmp_path):
+    config = SMALL_STORE.with_(mapped_file_size_commit_log=16 << 20)
+    create_store(tmp_path / "large", config)
+    messages = [Message("Orders", b"x" * 100) for _ in range(20_000)]
+    with (
+        EmbeddedBroker.open(tmp_path / "large") as broker,
+        Producer("g", brokers=[broker]) as producer,
+    ):
+        telemetry.instrument(producer, propagate=True, tracer_provider=spans[0])
+        parts = list(split_batch(messages))
+        assert len(parts) > 1
+        sent = [producer.send(part).msg_id.count(",") + 1 for part in parts]
+    assert sum(sent) == len(messages)

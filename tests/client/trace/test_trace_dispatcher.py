@@ -152,6 +152,53 @@ def test_a_segment_is_sent_before_its_keys_are_too_many(dispatcher, broker):
     assert max(len(message.property_bytes) for message in messages) < 32_767
 
 
+@pytest.mark.parametrize("count", [100, 1_000])
+def test_every_message_of_batches_is_found(count, manager, broker):
+    """Each id of a batch is a key: those of the tenth batch of 100 do not fit any more."""
+    with Producer("group", brokers=[broker], config=TRACED, manager=manager) as producer:
+        sent = [
+            producer.send([Message("T", b"x") for _ in range(count)]) for _ in range(1_200 // count)
+        ]
+    traces = trace_messages(broker)
+    assert max(len(message.property_bytes) for message in traces) < 32_767
+    for result in sent:
+        ids = result.msg_id.split(",")
+        assert len(ids) == count
+        for number in (0, count // 2, count - 1):
+            [view] = query_traces([broker], ids[number])
+            wanted = result.offset_msg_id.split(",")[number]
+            assert wanted in view.offset_msg_id.split(",")
+
+
+def test_a_call_of_many_messages_is_divided(dispatcher, broker):
+    beans = [TraceBean(msg_id=f"{number:032}", topic="T", keys="k" * 90) for number in range(1_024)]
+    for kind in (TraceType.SubBefore, TraceType.SubAfter):
+        dispatcher.append(TraceContext(trace_type=kind, beans=beans, request_id="r"))
+    dispatcher.shutdown()
+    messages = trace_messages(broker)
+    found = [one for message in messages for one in decode_traces(message.body.decode())]
+    assert len(found) == 2 * 1_024
+    assert max(len(message.body) for message in messages) <= 128_000
+
+
+def test_keys_are_counted_in_bytes(dispatcher, broker):
+    for number in range(600):
+        dispatcher.append(context(number, keys=f"订单{number:03}" * 8))
+    dispatcher.shutdown()
+    messages = trace_messages(broker)
+    assert sum(len(decode_traces(it.body.decode())) for it in messages) == 600
+
+
+def test_a_message_with_too_many_keys_takes_no_other_trace_with_it(dispatcher, broker, caplog):
+    dispatcher.append(context(1))
+    dispatcher.append(context(2, keys=" ".join(f"{number:05}" for number in range(6_000))))
+    dispatcher.append(context(3, keys="\ud800"))
+    dispatcher.shutdown()
+    found = [decode_traces(message.body.decode()) for message in trace_messages(broker)]
+    assert sorted(one.timestamp for records in found for one in records) == [1, 3]
+    assert caplog.text.count("a trace could not be sent") == 1
+
+
 def test_what_does_not_fit_into_the_queue_is_dropped_and_counted(dispatcher):
     taken = [dispatcher.append(context(number)) for number in range(QUEUE_SIZE + 3)]
     assert taken == [True] * QUEUE_SIZE + [False] * 3

@@ -301,6 +301,17 @@ class TestSharing:
         assert committed(ten) == {}
 
     @pytest.mark.slow
+    def test_progress_of_a_broadcast_is_that_of_its_store(self, ten, tmp_path):
+        """Both brokers have one name; the second store has fewer messages."""
+        every = ["--broadcast", "--from-where", "first"]
+        assert sorted(consume("-e", *every)) == bodies(0, 10)
+        other = ["-S", tmp_path / "other"]
+        assert run("store", "init", *other).code == 0
+        assert run("produce", "t", "-q", *other, stdin=b"new\n").code == 0
+        assert consume("-e", *every, *other) == ["new"]
+        assert consume("-e", *every) == []
+
+    @pytest.mark.slow
     def test_members_that_do_not_fit_are_told_of_each_other(self, one_queue):
         with running("--tag", "a") as first:
             wait_until(lambda: queues_of("g") == [["t:0"]])

@@ -87,6 +87,18 @@ def test_two_hours(rocketmq_store, rocketmq_producer, rocketmq_consumer):
     rocketmq_store.wait_until_consumed("billing")
 
 
+def test_what_is_due_is_waited_for(rocketmq_store, rocketmq_producer, rocketmq_consumer):
+    seen = []
+    rocketmq_consumer("billing", "orders", lambda them, _: seen.extend(them) or SUCCESS)
+    for level in (16, 18):  # half an hour, two hours
+        rocketmq_producer.send(Message("orders", b"%d" % level, delay_time_level=level))
+    rocketmq_store.wait_until_consumed("billing")
+    assert not seen
+    rocketmq_store.advance_delay(1800)
+    rocketmq_store.wait_until_consumed("billing")
+    assert [message.body for message in seen] == [b"16"]
+
+
 def test_a_retry(rocketmq_store, rocketmq_producer, rocketmq_consumer):
     tries = []
 
@@ -194,6 +206,69 @@ def test_empty(rocketmq_store):
     assert "keys key-4\n" not in found.stdout
     assert "\x1b" not in found.stdout
     assert "no topic holds a message" in found.stdout
+
+
+def test_a_fixture_that_fails_keeps_the_store_too(tmp_path: Path) -> None:
+    """Also a store that a test gets by its name, as the steps of pytest-bdd do."""
+    found = run_tests(
+        tmp_path,
+        """
+@pytest.fixture
+def billed(rocketmq_store, rocketmq_producer):
+    rocketmq_producer.send(Message("orders", b"of a fixture"))
+    rocketmq_store.wait_until_consumed("billing", timeout=0)
+
+
+def test_of_a_fixture(billed):
+    pass
+
+
+def test_by_name(request):
+    request.getfixturevalue("rocketmq_producer").send(Message("orders", b"by name"))
+    assert not request.getfixturevalue("rocketmq_store").topics()
+""",
+    )
+    assert found.returncode == 1
+    kept = [path for path in (tmp_path / "temp").iterdir() if not path.is_symlink()]
+    assert len(kept) == 2
+    for path, body in zip(sorted(kept), ("of a fixture", "by name"), strict=True):
+        assert f"topics of rocketmq_store: {path / 'store'}" in found.stdout
+        assert f"b'{body}'" in found.stdout
+
+
+def test_broadcasting_consumers_of_each_test_begin_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home := tmp_path / "of a user").mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    text = """
+import threading
+
+from rmqctl import MessageModel
+
+
+@pytest.mark.parametrize("count", [3, 1])
+def test_cache(rocketmq_store, rocketmq_producer, rocketmq_consumer, count):
+    seen, all_seen = [], threading.Event()
+
+    def take(messages, context):
+        seen.extend(message.body for message in messages)
+        if len(seen) == count:
+            all_seen.set()
+        return SUCCESS
+
+    queue = rocketmq_producer.send(Message("prices", b"0")).message_queue
+    for number in range(1, count):
+        rocketmq_producer.send(Message("prices", b"%d" % number), queue=queue)
+    rocketmq_consumer("cache", "prices", take, message_model=MessageModel.BROADCASTING)
+    assert all_seen.wait(10), seen
+    with pytest.raises(ValueError, match="group cache is broadcasting"):
+        rocketmq_store.wait_until_consumed("cache")
+"""
+    (tests := tmp_path / "tests").mkdir()
+    for _ in range(2):
+        passed(tests, text)
+    assert list(home.iterdir()) == []
 
 
 def test_orderly_listeners_and_those_without_one(tmp_path: Path) -> None:
