@@ -4,11 +4,13 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 from rmqctl.admin.changes import Warn, no_warning
-from rmqctl.errors import UsageProblem
+from rmqctl.errors import NotFound, UsageProblem
 from storage.format.message import retry_topic
 
-from .committed import check_known, offsets_in_force
+from .committed import offsets_in_force
 from .comparison_rows import ExportedOffset, OffsetDiffRow
+from .inspection import Chosen, places
+from .queues import no_progress
 
 if TYPE_CHECKING:
     from broker.api.broker import Broker
@@ -83,15 +85,16 @@ def export(
 ) -> list[ExportedOffset]:
     """Committed offsets by group, topic and queue; none means all groups, all topics.
 
-    NotFound for a group without offsets and for an unknown topic; CorruptFileError if the file
-    cannot be read. :func:`rmqctl.admin.offsets.import_offsets` takes them back.
+    NotFound for a group without offsets, for an unknown topic, for a queue that no topic has, and
+    where nothing is left of what was named; CorruptFileError if the file cannot be read.
+    :func:`rmqctl.admin.offsets.import_offsets` takes them back.
     """
     known = offsets_in_force(view, broker, warn)
-    check_known(view.root, known, groups, topics)
-    return [
-        ExportedOffset(group, topic, queue_id, offset)
-        for (group, topic), offsets in sorted(known.table.items())
-        if (not groups or group in groups) and (not topics or topic in topics)
-        for queue_id, offset in sorted(offsets.items())
-        if queues is None or queue_id in queues
+    found = [
+        ExportedOffset(place.group, place.topic, place.queue_id, place.committed)
+        for place in places(view, known, Chosen(groups, topics, queues))
+        if place.committed is not None
     ]
+    if not found and (groups or topics or queues is not None):
+        raise NotFound(f"{no_progress(groups, topics, queues)} of {view.root}")
+    return found

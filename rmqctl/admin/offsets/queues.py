@@ -226,5 +226,18 @@ def check_queue_ids(there: Mapping[str, Collection[int]], queues: Iterable[int])
         raise NotFound(f"--queue: {topics} has no queue {_listed(missing)}, but {_listed(known)}")
 
 
+def no_progress(
+    groups: Iterable[str] | None,
+    topics: Iterable[str] | None,
+    queues: Collection[int] | None = None,
+) -> str:
+    """The beginning of a sentence: what there is no progress of. None: of any."""
+    who = f"group {', '.join(groups)} has no" if groups else "no group has"
+    where = f"topic {', '.join(topics)}" if topics else "any topic"
+    if queues is not None:
+        where = f"queue {_listed(queues)} of {where}"
+    return f"{who} progress in {where}"
+
+
 def _listed(numbers: Iterable[int]) -> str:
     return ", ".join(map(str, sorted(numbers)))

@@ -185,6 +185,39 @@ def test_an_export_is_saved_by_the_ending_of_its_name(two_groups, tmp_path):
     assert run("offset", "export", "nope").code == 3
 
 
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("g", "-Q", "9"), "none of the topics that were chosen has a queue 9; they have 0, 1"),
+        (("g", "-Q", "0,9"), "none of the topics that were chosen has a queue 9; they have 0, 1"),
+        (("g", "-t", "unread"), "group g has no progress in topic unread of "),
+        (("-t", "unread"), "no group has progress in topic unread of "),
+        (("g", "-Q", "1"), "group g has no progress in queue 1 of any topic of "),
+    ],
+)
+def test_an_export_of_nothing_leaves_the_file_of_the_last_one(store, tmp_path, words, sentence):
+    for topic in ("t", "unread"):
+        run("topic", "create", topic, "--queues", 2)
+        run("produce", topic, "-Q", 0, stdin=b"a\n")
+    run("consume", "t", "-g", "g", "-e", "-Q", 0)
+    saved = tmp_path / "saved.csv"
+    assert run("offset", "export", "--save", saved).code == 0
+    before = saved.read_bytes()
+    for more in (("--save", saved), ()):
+        result = run("offset", "export", *words, *more)
+        assert (result.code, result.out, saved.read_bytes()) == (3, "", before), result.err
+        assert sentence in result.err
+
+
+def test_an_export_of_a_store_without_progress_replaces_no_file(store, tmp_path):
+    run("topic", "create", "t")
+    saved = tmp_path / "saved.csv"
+    saved.write_text("t,0,5\n")
+    result = run("offset", "export", "--save", saved)
+    assert (result.code, saved.read_text()) == (3, "t,0,5\n"), result.err
+    assert f"no group has any progress in {store}, so {saved} is not written" in result.err
+
+
 @pytest.mark.slow
 def test_a_dry_run_saves_no_export(two_groups, tmp_path):
     table = tmp_path / "a.csv"
