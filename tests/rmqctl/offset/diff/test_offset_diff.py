@@ -155,6 +155,36 @@ def test_a_file_without_groups_needs_one_beside_several(two_groups, tmp_path):
     assert short(diff(path, "now", "-g", "h", "-t", "t")) == [("t", 0, 5, 3)]
 
 
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (("all.csv", "now", "-g", "nope"), 3, "neither side has offsets of group nope"),
+        (("kafka.csv", "now", "-g", "nope"), 3, "neither side has offsets of group nope"),
+        (("g", "h", "-g", "nope"), 2, "--group nope: A has offsets of group g alone"),
+        (("g", "now", "-g", "h"), 2, "--group h: A has offsets of group g alone"),
+        (("now", "h.json", "-g", "g"), 2, "--group g: B has offsets of group h alone"),
+        (("all.csv", "now", "-t", "nope"), 3, "neither side has offsets in topic nope"),
+        (("g", "h", "-t", "t", "-t", "nope"), 3, "neither side has offsets in topic nope"),
+        (("all.csv", "now", "-g", "h", "-t", "u"), 3, "of group h in topic u"),
+    ],
+)
+@pytest.mark.parametrize("form", [(), ("-o", "json")], ids=["csv", "json"])
+def test_a_comparison_of_what_neither_side_has_is_no_equality(
+    two_groups, tmp_path, words, code, sentence, form
+):
+    (tmp_path / "all.csv").write_bytes(run("offset", "export").raw)
+    (tmp_path / "kafka.csv").write_bytes(run("offset", "export", "g").raw)
+    run("offset", "export", "h", "--save", tmp_path / "h.json")
+    result = run("offset", "diff", *words, *form, cwd=tmp_path)
+    assert (result.code, result.out) == (code, ""), result.err
+    assert sentence in result.err
+
+
+@pytest.mark.slow
+def test_a_retry_topic_that_is_named_is_compared_between_two_groups(two_groups):
+    assert short(diff("g", "h", "-t", "%RETRY%g")) == [("%RETRY%g", 0, 0, None)]
+
+
 @pytest.mark.slow
 def test_an_export_is_kafkas_layout(two_groups):
     assert run("offset", "export", "g").lines == ["%RETRY%g,0,0", "t,0,5", "u,0,5"]
