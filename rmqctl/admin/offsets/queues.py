@@ -70,6 +70,12 @@ class TopicChoice(NamedTuple):
     topic: str
     queues: tuple[int, ...] | None = None
 
+    def __str__(self) -> str:
+        """As :func:`parse_topic_choice` reads it; a light topic has no list of queues."""
+        if self.queues is None or self.topic.startswith(LMQ_PREFIX):
+            return self.topic
+        return f"{self.topic}:{','.join(map(str, self.queues))}"
+
 
 def parse_topic_choice(text: str) -> TopicChoice:
     """Read ``TOPIC`` or ``TOPIC:0,2-4``. ValueError for a malformed list of queues.
