@@ -1,6 +1,7 @@
 """The log files that are deleted next, when, and which messages and groups that concerns."""
 
 from collections.abc import Iterator, Mapping
+from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.members.living import members_by_group
@@ -16,21 +17,42 @@ Progress = Mapping[tuple[str, str], Mapping[int, int]]
 """(group, topic) to queue id to committed offset."""
 
 
-class NextClean(NamedTuple):
-    """The next deletion: the log up to ``before``, at ``at`` (ms).
+class WhyNone(StrEnum):
+    """Why no run will find files to delete."""
 
-    ``at`` is None if only the newest file exists, which is never deleted.
-    """
+    NEWEST = "the log has only its newest file"
+    """Which is never deleted."""
+    HOURS = "deleteWhen names no hour"
+    AGE = "no log file gets as old as fileReservedTime"
+
+
+class NextClean(NamedTuple):
+    """The next deletion: the log up to ``before``, at ``at`` (ms); ``at`` is None if there is none,
+    as ``why_none`` says."""
 
     at: int | None
     before: int
     files: list[LogFile]
     staying: list[LogFile]
+    why_none: WhyNone | None = None
 
 
 def next_clean(view: "StoreView", now_ms: int) -> NextClean:
     """The next run that finds files to delete, in the hours of deleteWhen."""
-    return _until_first(_files(view, rules_of(view.root, view.config), now_ms))
+    found = _until_first(_files(view, rules_of(view.root, view.config), now_ms))
+    return found if found.at is not None else found._replace(why_none=_why_none(view, now_ms))
+
+
+def _why_none(view: "StoreView", now_ms: int) -> WhyNone:
+    if _is_ever_due(_files(view, rules_by_hand(view.config), now_ms)):
+        return WhyNone.HOURS
+    if _is_ever_due(_files(view, rules_by_hand(view.config, 0), now_ms)):
+        return WhyNone.AGE
+    return WhyNone.NEWEST
+
+
+def _is_ever_due(files: list[LogFile]) -> bool:
+    return any(file.due_timestamp is not None for file in files)
 
 
 def expired(view: "StoreView", now_ms: int, reserved_ms: int | None = None) -> list[LogFile]:

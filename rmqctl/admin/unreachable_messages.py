@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from storage.config import parse_hours
 from storage.counted import counted
 from storage.format.java_numbers import parse_digits
 from storage.format.message import (
@@ -188,7 +189,7 @@ def setting_sentences(
     if name in RETENTION:
         sentence = retention_sentence(view, replace(view.config, **{name: value}), now_ms)
         more = [] if sentence is None else [sentence]
-        if name == "delete_when" and not value.strip():
+        if name == "delete_when" and not parse_hours(value):
             ratio = view.config.disk_max_used_space_ratio
             more.append(
                 "no hour is set for deletions: files are deleted only while the disk is fuller "

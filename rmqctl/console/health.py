@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from rmqctl.admin.lag.backlog_rows import RiskRow
+from rmqctl.admin.next_deletions import WhyNone
 from rmqctl.admin.store.check_rows import StoreInfoRow
 from rmqctl.admin.store.cleaning_levers import CleaningLevers
+from storage.counted import counted
 from storage.parse.durations import format_duration, format_size
 
 from .charts import UNKNOWN, bar
@@ -42,15 +44,21 @@ def deletion_line(info: StoreInfoRow | None, levers: CleaningLevers | None, now:
         line.append(Span("-" if first is None else format_duration(max(0, now - first))))
     if levers is None:
         line.append(Span(f"   next deleted: {UNKNOWN}"))
-    elif levers.next_timestamp is None:
-        line.append(Span("   nothing will be deleted: the log has only its newest file"))
+    elif levers.why_none is WhyNone.NEWEST:
+        line.append(Span(f"   nothing will be deleted: {levers.why_none}"))
     else:
-        left = levers.next_timestamp - now
-        when = "now" if left <= 0 else f"in {format_duration(left)}"
-        line.append(Span(f"   next files are deleted {when}   "))
-        freed = f"expired now: {levers.expired.files:,} files, {format_size(levers.expired.bytes)}"
-        line.append(Span(freed))
+        expired = levers.expired
+        line.append(Span(f"   {_next_deletion(levers, now)}   "))
+        freed = f"{counted(expired.files, 'file')}, {format_size(expired.bytes)}"
+        line.append(Span(f"expired now: {freed}"))
     return line
+
+
+def _next_deletion(levers: CleaningLevers, now: int) -> str:
+    if levers.next_timestamp is None:
+        return str(levers.why_none)
+    left = levers.next_timestamp - now
+    return f"next files are deleted {'now' if left <= 0 else f'in {format_duration(left)}'}"
 
 
 def unread_line(risks: Sequence[RiskRow] | None) -> Line:

@@ -16,7 +16,7 @@ from broker.retry.failures import reason_text
 from rmqctl.admin.dead_letters.dead_letters import DeadLetters
 from rmqctl.admin.known_groups import check_known_group
 from rmqctl.admin.lag.snapshot import look
-from rmqctl.admin.offsets.queues import read_queues_without
+from rmqctl.admin.offsets.queues import TopicChoice, read_queues_without
 from rmqctl.admin.queues.topic_queues import bounds_from
 from rmqctl.admin.retries.retries import Retries
 from storage.configs.consumer_offsets import topic_at_group
@@ -270,6 +270,11 @@ def _is_not_read(queue: Mapping[str, Any], settings: "Mapping[str, TopicConfig]"
     return read_queues_without(settings.get(queue["topic"]), queue["queue_id"]) is not None
 
 
+def _place(queue: Mapping[str, Any]) -> str:
+    """A queue as ``offset reset --topic`` takes it."""
+    return quote(str(TopicChoice(queue["topic"], (queue["queue_id"],))))
+
+
 def _advice(found: GroupWhy, settings: "Mapping[str, TopicConfig]") -> Iterator[str]:
     group = quote(found.group)
     behind = [queue for queue in found.queues if queue["lag"]]
@@ -287,7 +292,7 @@ def _advice(found: GroupWhy, settings: "Mapping[str, TopicConfig]") -> Iterator[
         message = queue["next_message"]
         if message is None or not message["maybe_blocked"]:
             continue
-        place = quote(f"{queue['topic']}:{queue['queue_id']}")
+        place = _place(queue)
         if message["msg_id"] is not None:
             yield f"rmqctl message get {message['msg_id']}"
         if message["failed_times"]:
@@ -306,7 +311,7 @@ def _advice(found: GroupWhy, settings: "Mapping[str, TopicConfig]") -> Iterator[
     for queue in found.queues:
         committed = queue["committed_offset"]
         if committed is not None and committed > queue["max_offset"]:
-            place = quote(f"{queue['topic']}:{queue['queue_id']}")
+            place = _place(queue)
             yield f"rmqctl offset reset -g {group} -t {place} --to-earliest"
     unknown = found.state == Health.UNKNOWN and any(
         queue["state"] == Health.UNKNOWN for queue in found.queues

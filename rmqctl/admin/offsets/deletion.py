@@ -49,7 +49,7 @@ def delete(
         if queues is None or queue.queue_id in queues
     ]
     if not chosen:
-        names = ", ".join(_text(choice) for choice in topics or ())
+        names = ", ".join(map(str, topics or ()))
         where = f" in {names}" if names else ""
         raise NotFound(f"group {', '.join(groups)} has no such progress{where}")
     steps = steps_of(snapshot, chosen, to_nothing, clamp=False)
@@ -78,10 +78,3 @@ def _check_there(
         check_queues(choice, there[choice.topic])
     if queues is not None and there:
         check_queue_ids(there, queues)
-
-
-def _text(choice: TopicChoice) -> str:
-    """TOPIC or TOPIC:0,2,3."""
-    if choice.queues is None:
-        return choice.topic
-    return f"{choice.topic}:{','.join(map(str, choice.queues))}"

@@ -70,6 +70,12 @@ class TopicChoice(NamedTuple):
     topic: str
     queues: tuple[int, ...] | None = None
 
+    def __str__(self) -> str:
+        """As :func:`parse_topic_choice` reads it; a light topic has no list of queues."""
+        if self.queues is None or self.topic.startswith(LMQ_PREFIX):
+            return self.topic
+        return f"{self.topic}:{','.join(map(str, self.queues))}"
+
 
 def parse_topic_choice(text: str) -> TopicChoice:
     """Read ``TOPIC`` or ``TOPIC:0,2-4``. ValueError for a malformed list of queues.
@@ -224,6 +230,19 @@ def check_queue_ids(there: Mapping[str, Collection[int]], queues: Iterable[int])
     if missing:
         topics = ", ".join(sorted(there))
         raise NotFound(f"--queue: {topics} has no queue {_listed(missing)}, but {_listed(known)}")
+
+
+def no_progress(
+    groups: Iterable[str] | None,
+    topics: Iterable[str] | None,
+    queues: Collection[int] | None = None,
+) -> str:
+    """The beginning of a sentence: what there is no progress of. None: of any."""
+    who = f"group {', '.join(groups)} has no" if groups else "no group has"
+    where = f"topic {', '.join(topics)}" if topics else "any topic"
+    if queues is not None:
+        where = f"queue {_listed(queues)} of {where}"
+    return f"{who} progress in {where}"
 
 
 def _listed(numbers: Iterable[int]) -> str:

@@ -19,6 +19,7 @@ from .queues import (
     check_queues,
     chosen_queues,
     committed,
+    no_progress,
 )
 from .reset_targets import Destination, to_offsets
 from .rows import DoneMove, PlannedMove
@@ -65,7 +66,7 @@ def reset(
     chosen = chosen_queues(view, broker, snapshot.progress, groups, topics, among)
     if not chosen:
         names = among if topics is None else [choice.topic for choice in topics]
-        raise NotFound(f"{_missing(groups, names)} of {view.root}")
+        raise NotFound(f"{no_progress(groups, names)} of {view.root}")
     return _change(
         *(snapshot, chosen, to, queues),
         clamp=clamp,
@@ -154,13 +155,6 @@ def _change(
         full=full,
         refusals=() if clamp else _outside(steps),
     )
-
-
-def _missing(groups: Sequence[str] | None, topics: Collection[str] | None) -> str:
-    """What there is none of."""
-    who = "no group has" if groups is None else f"group {', '.join(groups)} has no"
-    where = f"topic {', '.join(topics)}" if topics else "any topic"
-    return f"{who} progress in {where}"
 
 
 def _in_queues(chosen: Sequence[QueueId], queues: Collection[int]) -> list[QueueId]:

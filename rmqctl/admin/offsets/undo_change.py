@@ -1,6 +1,6 @@
 """Putting offsets back to where they were before a change of the journal."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -98,12 +98,19 @@ def _steps(
                 f"{_by_what(position.queue, entry[CHANGE_ID], entries)}; nothing was changed"
             )
         old = move["old"] if (move["old"] or 0) >= 0 else None
-        consumed = (position.offset or 0) - (move["new"] or 0)
-        notes = [f"{consumed} consumed since"] if consumed else []
+        notes = list(_since(position.offset, move["new"]))
         if old is not None and old < position.low:
             notes.append(f"messages before {position.low} are deleted")
         steps.append(Step(position, ResetTarget(old, "; ".join(notes) or None)))
     return steps
+
+
+def _since(offset: int | None, moved_to: int | None) -> Iterator[str]:
+    """What consumers have done since the move. Where one has begun again, it is not known which
+    messages it has consumed."""
+    if offset is None or offset == moved_to:
+        return
+    yield "has begun again since" if moved_to is None else f"{offset - moved_to} consumed since"
 
 
 def _by_what(queue: QueueId, change_id: int, entries: list[dict[str, Any]]) -> str:

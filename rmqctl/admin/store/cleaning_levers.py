@@ -4,8 +4,9 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from rmqctl.admin.next_deletions import next_clean
+from rmqctl.admin.next_deletions import WhyNone, next_clean
 from storage.clock import now_ms as clock_ms
+from storage.config import parse_hours
 from storage.format.names import COMMITLOG, file_name
 from storage.parse.durations import format_duration, format_size
 from storage.retention import (
@@ -64,6 +65,8 @@ class CleaningLevers(NamedTuple):
     """Local hours in which a running broker deletes expired files."""
     next_timestamp: int | None
     """When the next files are deleted in these hours; None if no file ever is."""
+    why_none: WhyNone | None
+    """Why no file ever is."""
     used_percent: float
     """Of the disk."""
     any_hour_percent: int
@@ -99,7 +102,7 @@ class CleaningLevers(NamedTuple):
             )
 
     def _of_hours(self, now_ms: int) -> str:
-        if not self.delete_when:
+        if not parse_hours(self.delete_when):
             return "deleteWhen names no hour: files are deleted by this command, or on a full disk"
         sentence = (
             f"the clean hour is {self.delete_when} (deleteWhen), which would free "
@@ -125,6 +128,7 @@ def levers(view: "StoreView", *, now_ms: int | None = None) -> CleaningLevers:
 
     by_hand = rules_by_hand(config)
     files = under(by_hand)
+    coming = next_clean(view, now)
     modified = sizes.modified_ms(files[0]) if len(files) > 1 else None
     return CleaningLevers(
         all=sizes.of(files),
@@ -133,7 +137,8 @@ def levers(view: "StoreView", *, now_ms: int | None = None) -> CleaningLevers:
         oldest_age_ms=None if modified is None else max(0, now - modified),
         ages=tuple(_ages(by_hand, freed)),
         delete_when=config.delete_when,
-        next_timestamp=next_clean(view, now).at,
+        next_timestamp=coming.at,
+        why_none=coming.why_none,
         used_percent=used_ratio(root) * 100,
         any_hour_percent=config.disk_max_used_space_ratio,
         forced_percent=(

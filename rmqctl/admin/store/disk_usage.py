@@ -13,6 +13,7 @@ from rmqctl.admin.next_deletions import (
     NextClean,
     Progress,
     ReadersProgress,
+    WhyNone,
     expired,
     next_clean,
 )
@@ -230,25 +231,41 @@ class DiskUse:
             f"{least}{format_size(self.files.total)} on the disk, as 'du -s' counts; "
             f"{format_size(reserved)} of it reserved for the next messages"
         )
-        going, staying, at = self.next.files, self.next.staying, self.next.at
-        size = self._view.config.mapped_file_size_commit_log
-        if at is None:
-            yield "nothing will be deleted: the log has only its newest file"
+        if self.next.at is None:
+            yield self._why_none()
         else:
-            when = "now" if at <= self._now else f"in {format_duration(at - self._now)}"
-            yield (
-                f"the next clean deletes {len(going)} of {len(going) + len(staying)} log files "
-                f"({format_size(len(going) * size)}), {when}"
-            )
-            old = len(expired(self._view, self._now))
-            if old and at > self._now:
-                yield f"'rmqctl store clean' would delete {old} now"
-            hours = self._view.config.file_reserved_time_hours
-            waiting = sum(file.due_timestamp is not None for file in staying)
-            if waiting:
-                yield f"{waiting} stay because they were written within the last {hours} h"
-            yield "the newest log file always stays"
+            yield self._of_next(self.next.at)
+        old = len(expired(self._view, self._now))
+        if old and (self.next.at is None or self.next.at > self._now):
+            yield f"'rmqctl store clean' would delete {old} now"
+        if self.next.at is not None:
+            yield from self._staying()
         yield from self._forecast()
+
+    def _why_none(self) -> str:
+        why = self.next.why_none
+        if why is WhyNone.HOURS:
+            return f"{why}: files are deleted by 'rmqctl store clean', or on a full disk"
+        if why is WhyNone.AGE:
+            hours = self._view.config.file_reserved_time_hours
+            return f"{why} ({hours} h): 'rmqctl store clean --older-than AGE' deletes files"
+        return f"nothing will be deleted: {why}"
+
+    def _of_next(self, at: int) -> str:
+        going, staying = self.next.files, self.next.staying
+        size = self._view.config.mapped_file_size_commit_log
+        when = "now" if at <= self._now else f"in {format_duration(at - self._now)}"
+        return (
+            f"the next clean deletes {len(going)} of {len(going) + len(staying)} log files "
+            f"({format_size(len(going) * size)}), {when}"
+        )
+
+    def _staying(self) -> Iterator[str]:
+        hours = self._view.config.file_reserved_time_hours
+        waiting = sum(file.due_timestamp is not None for file in self.next.staying)
+        if waiting:
+            yield f"{waiting} stay because they were written within the last {hours} h"
+        yield "the newest log file always stays"
 
     def _forecast(self) -> Iterator[str]:
         """When the disk is full at the rate of the last day, without deletions, if it is not."""

@@ -99,6 +99,8 @@ def _reset(here: Here) -> Asked:
 
 def _topics(rows: Sequence[Any]) -> list[str]:
     """The queues of rows, as ``--topic`` takes them."""
+    from rmqctl.admin.offsets.queues import TopicChoice
+
     queues: dict[str, list[int]] = {}
     for row in rows:
         topic, queue_id = getattr(row, "topic", None), getattr(row, "queue_id", None)
@@ -107,7 +109,7 @@ def _topics(rows: Sequence[Any]) -> list[str]:
             if queue_id is not None:
                 queues[topic].append(queue_id)
     return [
-        f"{topic}:{','.join(map(str, sorted(ids)))}" if ids else topic
+        str(TopicChoice(topic, tuple(sorted(ids)) if ids else None))
         for topic, ids in queues.items()
     ]
 

@@ -1,5 +1,6 @@
 """Making the plan of a wish: in the reader's thread, as it reads the store."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from rmqctl.admin.changes import Change, JavaCheck
@@ -29,6 +30,8 @@ class Plan(NamedTuple):
     """Why there is no plan."""
     store: Identity = ()
     """That of the store that was read."""
+    warned: Sequence[str] = ()
+    """What it has warned of since the plan was made: while it was carried out."""
 
     @property
     def can_be_done(self) -> bool:
@@ -39,29 +42,32 @@ class Plan(NamedTuple):
 
 def make_plan(source: Source, wish: Wish) -> Plan:
     """The plan of a wish. Changes nothing."""
-    sentences: list[str] = []
+    warned: list[str] = []
     refusals: list[str] = []
     store = identity_of(source.view.root)
     try:
         check = _java_check(source, refusals) if wish.java else lambda: None
         making = Making(
-            source.broker, source.now_ms, sentences.append, check, refusals.append, source.advance
+            source.broker, source.now_ms, warned.append, check, refusals.append, source.advance
         )
         change = wish.make(making)
         if wish.about is not None:
-            sentences += wish.about(making, change)
+            warned += wish.about(making, change)
         picture = None if wish.picture is None else wish.picture(making, change)
     except Exception as error:  # noqa: BLE001 - the screen shows why there is no plan
-        return Plan(wish, source.now_ms, None, tuple(sentences), error=sentence_of(error))
+        return Plan(wish, source.now_ms, None, tuple(warned), error=sentence_of(error))
     refusals += map(str, change.refusals)
+    sentences = (*warned, *change.summary)
+    warned.clear()
     return Plan(
         wish,
         source.now_ms,
         change,
-        (*sentences, *change.summary),
+        sentences,
         tuple(dict.fromkeys(refusals)),
         picture,
         store=store,
+        warned=warned,
     )
 
 

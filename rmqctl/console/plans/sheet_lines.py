@@ -209,9 +209,12 @@ def _outcome(sheet: Sheet, wide: int) -> list[Line]:
     back = "" if undo is None else f"; u shows the plan of '{undo.command_line(undo.words)}'"
     if plan is not None and plan.wish.after is not None and plan.change is not None:
         lines += _sentences(list(plan.wish.after(plan.change)), wide, Role.WARN)
+    warned = [] if plan is None else list(plan.warned)
+    lines += _sentences(warned, wide, Role.WARN)
     rows = f"{sheet.count:,} row{'' if sheet.count == 1 else 's'}"
     if whole:
-        return [*lines, *_sentences((f"Done ({rows}){number}{back}.",), wide, Role.GOOD)]
+        role = Role.WARN if warned else Role.GOOD
+        return [*lines, *_sentences((f"Done ({rows}){number}{back}.",), wide, role)]
     text = f"{sheet.count - sheet.refused:,} done{number}{back}."
     return [*lines, *_sentences((text,), wide, Role.WARN)]
 

@@ -54,9 +54,11 @@ class CheckPane(Pane):
     """The findings of a check; how many there were is kept for the screen of the store."""
 
     def take(self, batch: Batch) -> None:
-        """Take findings."""
+        """Take findings. A check that was stopped before its first one leaves those of the check
+        before, and what is kept of it."""
         super().take(batch)
-        if batch.complete and batch.error is None:
+        shown = self.as_of is None or self.as_of == batch.as_of
+        if batch.complete and batch.error is None and shown:
             further = any(store.FURTHER in note for note in batch.notices)
             counts = Counter(str(row.severity) for row in self.table.all_rows)
             whole = not (further or batch.stopped)

@@ -10,7 +10,7 @@ from rmqctl.cli.context import Cli, context_of, prints
 from rmqctl.cli.marks import Changes, changes
 from rmqctl.cli.opening import open_for_reading
 from rmqctl.cli.system_rows import tell_no_progress
-from rmqctl.errors import CliError, UsageProblem
+from rmqctl.errors import CliError, NotFound, UsageProblem
 from rmqctl.exit_codes import NOT_WRITABLE
 from rmqctl.output.view import Format
 from rmqctl.parse.lists import parse_queues
@@ -98,6 +98,10 @@ def export(
         rows = export_rows(
             broker.view, broker, groups=chosen, topics=topic or (), queues=queues, warn=cli.warn
         )
+        if not rows and save is not None:
+            raise NotFound(
+                f"no group has any progress in {broker.view.root}, so {save} is not written"
+            )
     if not rows:
         tell_no_progress(cli)
     names_groups = len(chosen) != 1

@@ -11,6 +11,7 @@ from rmqctl.admin import store as admin, topics as topics_admin
 from rmqctl.admin.changes import journal_note
 from rmqctl.admin.store.disk_files import DiskKind
 from rmqctl.admin.store.disk_usage import KnownFigures
+from rmqctl.console.health import deletion_line
 from storage.clock import now_ms as clock_ms
 from storage.configs.store_settings import StoreSettings, write_store_settings
 from storage.configs.topics import TopicConfig
@@ -295,6 +296,48 @@ def test_each_lever_is_what_the_rule_would_free(aged, ask):
     assert found.used_percent == pytest.approx(100 * used_ratio(aged))
     assert found.any_hour_percent == 75
     assert found.forced_percent is None  # rmqctl refuses messages on a full disk, by default
+
+
+BY_HAND = "deleteWhen names no hour: files are deleted by 'rmqctl store clean', or on a full disk"
+
+
+@pytest.mark.parametrize(
+    ("settings", "said", "line"),
+    [
+        (
+            {"delete_when": ""},
+            BY_HAND,
+            "deleteWhen names no hour   expired now: 1 file, ",
+        ),
+        (
+            {"delete_when": " ; "},
+            BY_HAND,
+            "deleteWhen names no hour   expired now: 1 file, ",
+        ),
+        (
+            {"file_reserved_time_hours": 80_000_000},
+            "no log file gets as old as fileReservedTime (80000000 h): "
+            "'rmqctl store clean --older-than AGE' deletes files",
+            "no log file gets as old as fileReservedTime   expired now: 0 files, ",
+        ),
+    ],
+    ids=["no hour", "separators alone", "no age"],
+)
+def test_why_no_run_deletes_a_file_is_said(aged, ask, settings, said, line):
+    write_store_settings(aged, StoreSettings({"disk_max_used_space_ratio": 100, **settings}, {}))
+    os.utime(min((aged / "commitlog").iterdir()), (0, (NOW - 80 * HOUR_MS) / 1000))
+    view, broker = ask(aged)
+    sentences = list(admin.disk_use(view, broker, now_ms=NOW).sentences())
+    assert said in sentences
+    by_hand = "'rmqctl store clean' would delete 1 now"
+    assert (by_hand in sentences) is ("delete_when" in settings)
+    assert not any("only its newest file" in sentence for sentence in sentences)
+    levers = admin.levers(view, now_ms=NOW)
+    shown = "".join(span.text for span in deletion_line(None, levers, NOW))
+    assert line in shown
+    assert "nothing will be deleted" not in shown
+    if "delete_when" in settings:
+        assert any("deleteWhen names no hour" in sentence for sentence in levers.sentences(NOW))
 
 
 def test_what_a_full_disk_forces_is_counted_where_it_is_enabled(aged, ask):

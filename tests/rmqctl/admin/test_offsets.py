@@ -319,6 +319,8 @@ def test_offsets_are_exported_as_import_takes_them(asked, offsets_of):
         offsets.export(*ask, groups=["h"])
     with pytest.raises(NotFound):
         offsets.export(*ask, topics=["none"])
+    with pytest.raises(NotFound, match="has a queue 9; they have 0, 1"):
+        offsets.export(*ask, queues=[0, 9])
 
 
 def test_two_sides_are_compared(asked, orders):

@@ -128,6 +128,7 @@ def test_what_all_groups_have_read_is_told_as_such(a_day_old):
 def test_no_hour_of_deletion_is_told(a_day_old):
     said = planned("deleteWhen", "")
     assert "no hour is set for deletions: files are deleted only while the disk is fuller" in said
+    assert "no hour is set for deletions" in planned("deleteWhen", ";")
     assert "otherwise" not in said
 
 

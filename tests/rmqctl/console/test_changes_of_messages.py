@@ -260,6 +260,30 @@ def test_a_snapshot_is_taken_to_a_folder_that_is_typed(stocked, tmp_path):
 
 
 @pytest.mark.slow
+def test_what_a_snapshot_warns_of_is_shown_when_it_is_done(stocked, tmp_path):
+    torn = stocked / "config" / "consumerFilter.json"
+    torn.write_text("{")
+    command = run("store", "snapshot", "--save", tmp_path / "first", "-S", stocked)
+    said = "is not whole JSON; copied as it is"
+    assert said in command.err
+
+    async def steps(console):
+        await turn_on(console)
+        await console.type(":snapshot")
+        await console.press("enter")
+        await console.type(str(tmp_path / "second"))
+        await console.press("enter")
+        await carry_out(console, "s")
+        assert said in console.words()
+        size = console.app.size
+        lines = console.app.lines(size.width, size.height)
+        assert not [span for line in lines for span in line if span.role is Role.GOOD]
+
+    drive(stocked, steps, "groups", size=(140, 40))
+    torn.unlink()
+
+
+@pytest.mark.slow
 def test_a_store_is_repaired_by_its_plan(stocked):
     queue = next((stocked / "consumequeue" / "orders").rglob("0*0"))
     queue.unlink()

@@ -1,5 +1,7 @@
 """A plan is about the rows that are marked, or a sentence says why there is none."""
 
+import json
+
 import pytest
 
 from storage.format.message import Message
@@ -7,6 +9,7 @@ from tests.rmqctl.console.test_changes import turn_on
 from tests.support.cli import run
 from tests.support.console import drive
 from tests.support.dead_letters import bury
+from tests.support.hand_made import TINY, HandMade
 
 
 @pytest.fixture
@@ -149,3 +152,24 @@ def test_the_change_that_is_marked_is_undone(stocked):
         assert said(app).endswith("rows are marked, and D plans one group")
 
     drive(stocked, steps, "audit", size=(140, 24))
+
+
+@pytest.mark.slow
+def test_a_reset_of_a_light_topic_names_it_as_the_command_takes_it(tmp_path):
+    made = HandMade(TINY)
+    made.put("%LMQ%room", 0)
+    made.put("%LMQ%room:0", 0)
+    store = made.write(tmp_path)
+    (store / "config").mkdir()
+    table = {"offsetTable": {"%LMQ%room@g": {"0": 7}}}
+    (store / "config" / "consumerOffset.json").write_text(json.dumps(table))
+    advice = run("group", "why", "g", "-S", store, "-o", "json").json()["advice"]
+    assert "rmqctl offset reset -g g -t %LMQ%room --to-earliest" in advice
+
+    async def steps(console):
+        await console.read()
+        assert console.app.pane.row().topic == "%LMQ%room"
+        await console.press("r")
+        assert said(console.app) == "rmqctl offset reset g -t %LMQ%room --to-datetime TIME"
+
+    drive(store, steps, "group", "g")

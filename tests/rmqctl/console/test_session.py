@@ -93,6 +93,41 @@ def test_what_is_kept_of_a_check_says_whether_it_was_stopped(stopped):
     assert pane.session[KEPT].whole is not stopped
 
 
+def test_a_check_that_was_stopped_has_none_of_the_findings_of_the_one_before():
+    from rmqctl.admin.store.check_rows import FindingRow
+    from rmqctl.console.health import KEPT
+
+    spec = SCREENS["check"].panes[0]
+    pane = CheckPane(spec, Place("check"), View(Format.TABLE))
+    finding = FindingRow("RECORD_DAMAGED", "error", "commitlog/0", 0, "what", "effect", "fix")
+
+    def check(number, findings, as_of, *, stopped=False, complete=True):
+        pane.number = number
+        asked = Asked(spec.look, Place("check"), everything=False, number=number)
+        pane.take(
+            Batch(
+                *(asked, findings),
+                first=True,
+                complete=complete,
+                as_of=as_of,
+                took_ms=1,
+                stopped=stopped,
+            )
+        )
+        kept = pane.session[KEPT]
+        return kept.as_of, dict(kept.counts), kept.whole
+
+    whole = check(1, [finding] * 3, 5)
+    assert whole == (5, {"error": 3}, True)
+    pane.begin_again()
+    assert check(2, [], 7, complete=False) == whole
+    assert check(2, [], 7, stopped=True) == whole
+    pane.begin_again()
+    assert check(3, [finding], 9, stopped=True) == (9, {"error": 1}, False)
+    pane.begin_again()
+    assert check(4, [], 11) == (11, {}, True)
+
+
 def test_a_check_that_was_stopped_is_not_taken_for_a_whole_one():
     from collections import Counter
 

@@ -155,6 +155,36 @@ def test_a_file_without_groups_needs_one_beside_several(two_groups, tmp_path):
     assert short(diff(path, "now", "-g", "h", "-t", "t")) == [("t", 0, 5, 3)]
 
 
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (("all.csv", "now", "-g", "nope"), 3, "neither side has offsets of group nope"),
+        (("kafka.csv", "now", "-g", "nope"), 3, "neither side has offsets of group nope"),
+        (("g", "h", "-g", "nope"), 2, "--group nope: A has offsets of group g alone"),
+        (("g", "now", "-g", "h"), 2, "--group h: A has offsets of group g alone"),
+        (("now", "h.json", "-g", "g"), 2, "--group g: B has offsets of group h alone"),
+        (("all.csv", "now", "-t", "nope"), 3, "neither side has offsets in topic nope"),
+        (("g", "h", "-t", "t", "-t", "nope"), 3, "neither side has offsets in topic nope"),
+        (("all.csv", "now", "-g", "h", "-t", "u"), 3, "of group h in topic u"),
+    ],
+)
+@pytest.mark.parametrize("form", [(), ("-o", "json")], ids=["csv", "json"])
+def test_a_comparison_of_what_neither_side_has_is_no_equality(
+    two_groups, tmp_path, words, code, sentence, form
+):
+    (tmp_path / "all.csv").write_bytes(run("offset", "export").raw)
+    (tmp_path / "kafka.csv").write_bytes(run("offset", "export", "g").raw)
+    run("offset", "export", "h", "--save", tmp_path / "h.json")
+    result = run("offset", "diff", *words, *form, cwd=tmp_path)
+    assert (result.code, result.out) == (code, ""), result.err
+    assert sentence in result.err
+
+
+@pytest.mark.slow
+def test_a_retry_topic_that_is_named_is_compared_between_two_groups(two_groups):
+    assert short(diff("g", "h", "-t", "%RETRY%g")) == [("%RETRY%g", 0, 0, None)]
+
+
 @pytest.mark.slow
 def test_an_export_is_kafkas_layout(two_groups):
     assert run("offset", "export", "g").lines == ["%RETRY%g,0,0", "t,0,5", "u,0,5"]
@@ -183,6 +213,39 @@ def test_an_export_is_saved_by_the_ending_of_its_name(two_groups, tmp_path):
     assert run("offset", "export", "--save", tmp_path / "a.txt").code == 2
     assert run("offset", "export", "--save", tmp_path / "nowhere" / "a.csv").code == 5
     assert run("offset", "export", "nope").code == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("g", "-Q", "9"), "none of the topics that were chosen has a queue 9; they have 0, 1"),
+        (("g", "-Q", "0,9"), "none of the topics that were chosen has a queue 9; they have 0, 1"),
+        (("g", "-t", "unread"), "group g has no progress in topic unread of "),
+        (("-t", "unread"), "no group has progress in topic unread of "),
+        (("g", "-Q", "1"), "group g has no progress in queue 1 of any topic of "),
+    ],
+)
+def test_an_export_of_nothing_leaves_the_file_of_the_last_one(store, tmp_path, words, sentence):
+    for topic in ("t", "unread"):
+        run("topic", "create", topic, "--queues", 2)
+        run("produce", topic, "-Q", 0, stdin=b"a\n")
+    run("consume", "t", "-g", "g", "-e", "-Q", 0)
+    saved = tmp_path / "saved.csv"
+    assert run("offset", "export", "--save", saved).code == 0
+    before = saved.read_bytes()
+    for more in (("--save", saved), ()):
+        result = run("offset", "export", *words, *more)
+        assert (result.code, result.out, saved.read_bytes()) == (3, "", before), result.err
+        assert sentence in result.err
+
+
+def test_an_export_of_a_store_without_progress_replaces_no_file(store, tmp_path):
+    run("topic", "create", "t")
+    saved = tmp_path / "saved.csv"
+    saved.write_text("t,0,5\n")
+    result = run("offset", "export", "--save", saved)
+    assert (result.code, saved.read_text()) == (3, "t,0,5\n"), result.err
+    assert f"no group has any progress in {store}, so {saved} is not written" in result.err
 
 
 @pytest.mark.slow

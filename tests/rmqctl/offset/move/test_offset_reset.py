@@ -384,6 +384,20 @@ def test_a_light_topic_may_have_colons():
     assert parse_topic_choice("a:0,2-3") == TopicChoice("a", (0, 2, 3))
 
 
+@pytest.mark.parametrize(
+    ("choice", "text"),
+    [
+        (TopicChoice("a"), "a"),
+        (TopicChoice("a", (0, 2, 3)), "a:0,2,3"),
+        (TopicChoice("%LMQ%a", (0,)), "%LMQ%a"),
+        (TopicChoice("%LMQ%a:b", (0,)), "%LMQ%a:b"),
+    ],
+)
+def test_a_choice_is_written_as_it_is_read(choice, text):
+    assert str(choice) == text
+    assert parse_topic_choice(text).topic == choice.topic
+
+
 @pytest.mark.parametrize("where", [["-t", "nowhere"], ["-t", "orders:2"]])
 def test_what_is_not_there_is_named(orders, where):
     result = run("offset", "reset", "-g", "g", *where, "--to-latest")

@@ -64,6 +64,21 @@ def test_what_was_consumed_since_is_no_obstacle(orders, offsets):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("committed", "note"), [(None, None), (10, "has begun again since")], ids=str
+)
+def test_a_group_that_began_again_has_not_consumed_what_lies_before(orders, committed, note):
+    assert run("offset", "delete", "g", "-t", "orders", "-Q", 0, *DO).code == 0
+    generation = ProgressFile(orders).read().get("orders@g", 0).generation
+    with EmbeddedBroker.open(orders) as broker:
+        broker.update_consumer_offsets("h", [OffsetCommit("orders", 0, 1)])
+        if committed is not None:
+            broker.update_consumer_offsets("g", [OffsetCommit("orders", 0, committed, generation)])
+    [row] = run("offset", "undo", "--last", "-n", "-o", "json").json()
+    assert (row["old_offset"], row["new_offset"], row["note"]) == (committed, 5, note)
+
+
+@pytest.mark.slow
 def test_a_queue_that_was_moved_again_is_left_alone_with_all_others(orders, offsets, moved):
     assert run("offset", "reset", "-g", "g", "-t", "orders:1", "--to-offset", "2", *DO).code == 0
     result = run("offset", "undo", moved, *DO)
