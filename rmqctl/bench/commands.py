@@ -260,7 +260,8 @@ class Options(NamedTuple):
         )
 
     def _make_topic(self, broker: "EmbeddedBroker") -> None:
-        """Create the topic; Refused if one exists that a load may not use."""
+        """Create the topic, or its settings for all queues that are on disk; Refused if one exists
+        that a load may not use."""
         from broker.api.send import DEFAULT_TOPIC_QUEUE_NUMS
         from storage.configs.topics import TopicConfig
 
@@ -271,7 +272,8 @@ class Options(NamedTuple):
                 "topic, or add --existing"
             )
         if config is None or config.derived:
-            queues = self.queues or DEFAULT_TOPIC_QUEUE_NUMS
+            on_disk = 0 if config is None else config.read_queue_nums
+            queues = max(self.queues or DEFAULT_TOPIC_QUEUE_NUMS, on_disk)
             broker.update_topic(TopicConfig(self.topic, queues, queues))
         elif self.queues not in (None, config.write_queue_nums):
             has = config.write_queue_nums

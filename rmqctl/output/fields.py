@@ -150,6 +150,15 @@ def fields_of(row_type: type) -> tuple[Field, ...]:
     return found
 
 
+def kind_of_member(name: str) -> Kind | None:
+    """The kind that the name of an object's member gives its number; None if it says none."""
+    if name.endswith("_timestamp"):
+        return Kind.TIMESTAMP
+    if name.endswith("_ms"):
+        return Kind.DURATION
+    return Kind.SIZE if name.endswith("_bytes") or name == "bytes" else None
+
+
 def _field(name: str, hint: Any) -> Field:
     text, wide, omit_null = "", False, False
     notes: list[Any] = []

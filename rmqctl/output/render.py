@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 from rmqctl.output.encoders import Streaming, as_yaml, encoder_for
-from rmqctl.output.fields import Field, Kind, Rank, fields_of
+from rmqctl.output.fields import Field, Kind, Rank, fields_of, kind_of_member
 from rmqctl.output.headings import Times, headings
 from rmqctl.output.shaping import (
     Row,
@@ -258,12 +258,7 @@ def _is_list(value: Any) -> bool:
 
 def _kind_of(name: str, value: Any) -> Kind:
     if value is None or (isinstance(value, int) and not isinstance(value, bool)):
-        if name.endswith("_timestamp"):
-            return Kind.TIMESTAMP
-        if name.endswith("_ms"):
-            return Kind.DURATION
-        if name.endswith("_bytes") or name == "bytes":
-            return Kind.SIZE
+        return kind_of_member(name) or Kind.STRING
     return Kind.STRING
 
 

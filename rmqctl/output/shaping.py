@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from rmqctl.errors import UsageProblem
 from rmqctl.output.fields import Field
@@ -12,6 +12,8 @@ from rmqctl.output.values import exact
 from rmqctl.output.view import View
 
 Row = Sequence[Any]
+
+_NUMBERS: Final = (int, float)
 
 
 def chosen_fields(fields: Sequence[Field], view: View) -> list[Field]:
@@ -75,24 +77,29 @@ def sort_keys(fields: Sequence[Field], sort: Sequence[str]) -> list[tuple[int, b
 
 
 def sorted_rows(rows: Sequence[Row], keys: Sequence[tuple[int, bool]]) -> list[Row]:
-    """The rows in the order of :func:`sort_keys`; unknown values last in either direction."""
+    """The rows in the order of :func:`sort_keys`: numbers before texts; unknown values last in
+    either direction."""
     found = list(rows)
     for index, descending in reversed(keys):
         by = itemgetter(index)
         types = set(map(type, map(by, found)))
         unknown: list[Row] = []
         if type(None) in types:
+            types.remove(type(None))
             unknown = [row for row in found if row[index] is None]
             found = [row for row in found if row[index] is not None]
-        is_plain = not any(issubclass(each, (dict, list, tuple)) for each in types)
-        found.sort(key=by if is_plain else _exactly(index), reverse=descending)
+        is_plain = any(all(issubclass(each, kind) for each in types) for kind in (_NUMBERS, str))
+        found.sort(key=by if is_plain else _by_type(index), reverse=descending)
         found += unknown
     return found
 
 
-def _exactly(index: int) -> Callable[[Row], Any]:
-    def key(row: Row) -> Any:
+def _by_type(index: int) -> Callable[[Row], tuple[bool, Any]]:
+    """Numbers before texts; other values are the texts that csv has."""
+
+    def key(row: Row) -> tuple[bool, Any]:
         value = row[index]
-        return exact(value) if isinstance(value, (dict, list, tuple)) else value
+        is_number = isinstance(value, _NUMBERS)
+        return not is_number, value if is_number else exact(value)
 
     return key

@@ -6,6 +6,7 @@
     lag_bytes > 10M or age_ms >= 2h       and or not, also && || !, and parentheses
     store_timestamp > -1h                 values in the field's own unit; quotes are optional
     keys = order-7, properties.color=red  an array contains it; a member of an object
+    commitlog.files > 9                   by the type of its value: number with number
     committed_offset = null               unknown; any other comparison with null is false
 
 ``rmqctl explain where`` lists all forms.
@@ -15,11 +16,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import tzinfo
 from difflib import get_close_matches
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from rmqctl.output.fields import Field, Kind
+from rmqctl.output.fields import Field, Kind, kind_of_member
 from rmqctl.output.headings import field_of_heading
-from rmqctl.parse.conditions import Grammar
+from rmqctl.output.values import exact
+from rmqctl.parse.conditions import Grammar, number_of
 from storage.parse.durations import parse_duration, parse_size
 from storage.parse.patterns import search_text
 from storage.parse.times import parse_time
@@ -29,6 +31,14 @@ Predicate = Callable[[Row], bool]
 
 _QUOTED: Final = re.compile(r"'([^']*)'|\"([^\"]*)\"")
 _NAME: Final = re.compile(r"[^\s()=!<>~&|'\",]+")
+
+
+class _Untyped(NamedTuple):
+    """A right side whose left side may have any type: a number is compared with the number, other
+    values with the text."""
+
+    text: str
+    number: float | int | None
 
 
 class Where(Grammar[Row]):
@@ -108,11 +118,11 @@ class Where(Grammar[Row]):
         if field.kind is not Kind.OBJECT:
             more = "--json-path 'country = DE' is for JSON bodies" if name == "body" else ""
             raise self.problem(f"{name} has no members", more, at=start)
-        inner = field._replace(kind=Kind.STRING)
-        return inner, lambda row: (row[field.name] or {}).get(member)
+        return field._replace(name=member), lambda row: _member(row[field.name], member)
 
     def _value(self, text: str, field: Field, start: int, *, quoted: bool) -> Any:
-        """The right side in the unit of the field on the left side."""
+        """The right side in the unit of the field on the left side; ``field`` has the name of the
+        member where the left side is one."""
         if not quoted and text == "null":
             return None
         try:
@@ -136,7 +146,24 @@ class Where(Grammar[Row]):
         except KeyError:
             reason = f"{field.name} is true or false, not {text!r}"
             raise self.problem(reason, at=start) from None
-        return text
+        unit = kind_of_member(field.name) if field.kind is Kind.OBJECT else None
+        return _Untyped(text, self._number(text, unit))
+
+    def _number(self, text: str, kind: Kind | None) -> float | int | None:
+        """The number that a text is in a unit; None if it is no number."""
+        number = number_of(text)
+        if number is not None or kind is None:
+            return number
+        try:
+            match kind:
+                case Kind.TIMESTAMP:
+                    return parse_time(text, self._now_ms, self._zone)
+                case Kind.DURATION:
+                    return parse_duration(text)
+                case _:
+                    return parse_size(text)
+        except ValueError:
+            return None  # a text, such as a value of a property that is named so
 
     def _compare(
         self, read: Callable[[Row], Any], operator: str, right: Any, start: int
@@ -152,16 +179,12 @@ class Where(Grammar[Row]):
                 raise self.problem(str(error), at=start) from None
             return lambda row: _matches(found, read(row)) == (operator == "~")
         test = _TESTS[operator]
+        if isinstance(right, _Untyped):
+            return lambda row: _holds(test, read(row), right)
 
         def compare(row: Row) -> bool:
             left = read(row)
-            if left is None:
-                return False
-            if isinstance(left, (list, tuple)):
-                return any(test(member, right) for member in left)
-            if isinstance(right, str) and not isinstance(left, str):
-                left = str(left)
-            return test(left, right)
+            return left is not None and test(left, right)
 
         return compare
 
@@ -176,9 +199,29 @@ _TESTS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
 }
 
 
+def _member(value: Any, name: str) -> Any:
+    """A member of an object; None without it, and for a value that is no object."""
+    return value.get(name) if isinstance(value, Mapping) else None
+
+
+def _holds(test: Callable[[Any, Any], bool], left: Any, right: _Untyped) -> bool:
+    """Whether a comparison holds for a value, or for any item of an array. Objects, true and false
+    have no order."""
+    if type(left) is str:
+        return test(left, right.text)
+    if left is None:
+        return False
+    if isinstance(left, (list, tuple)):
+        return any(_holds(test, item, right) for item in left)
+    if isinstance(left, (int, float)) and not isinstance(left, bool):
+        return test is _TESTS["!="] if right.number is None else test(left, right.number)
+    is_order = test not in (_TESTS["="], _TESTS["!="])
+    return not is_order and test(exact(left), right.text)
+
+
 def _matches(found: Callable[[str], bool], value: Any) -> bool:
     if value is None:
         return False
     if isinstance(value, (list, tuple)):
-        return any(found(str(member)) for member in value)
-    return found(str(value))
+        return any(_matches(found, member) for member in value)
+    return found(exact(value))

@@ -36,6 +36,19 @@ _OPERATOR: Final = re.compile(
 _SAME: Final = {"==": "=", "=~": "~", "<>": "!=", "matches": "~", "not matches": "!~"}
 
 
+def number_of(text: str) -> float | int | None:
+    """The number that a text is; None if it is none, or NaN."""
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return None if number != number else number  # NaN
+
+
 class Grammar(ABC, Generic[S]):
     """Parses a condition over subjects of one type."""
 

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from storage.parse.patterns import search_text
 
-from .conditions import Grammar
+from .conditions import Grammar, number_of
 from .json_facts import Facts, FieldFacts, KindFacts
 from .json_plan import ORDERS, OTHER, Answer, Kind as NodeKind, Node, Plan, steps_of, value_of
 from .json_steps import Any_, Descent, Path, Slice, Step, Test, reader_of
@@ -201,7 +201,7 @@ class JsonCondition(Grammar[Any]):
         """Whether the left side is a value: ``3 < @.sum`` of RFC 9535."""
         self.skip_blanks()
         text = path.text.strip()
-        is_value = _number(text) is not None or text in {"true", "false", "null"}
+        is_value = number_of(text) is not None or text in {"true", "false", "null"}
         is_value = is_value or bool(_QUOTED.fullmatch(text))
         return is_value and bool(_EXPLICIT.match(self.text, self.at))
 
@@ -504,19 +504,7 @@ class Literal(NamedTuple):
     @property
     def number(self) -> float | int | None:
         """The number that the text is; None if it is none."""
-        return _number(self.text)
-
-
-def _number(text: str) -> float | int | None:
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return None if number != number else number  # NaN
+        return number_of(self.text)
 
 
 def _unescaped(text: str) -> str:

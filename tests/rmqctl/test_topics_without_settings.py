@@ -57,6 +57,16 @@ def test_a_load_makes_settings(store):
     assert settings(store)["rmqctl-bench"] == (4, 4)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["produce", "both"])
+@pytest.mark.parametrize("queues", [(), ("--queues", 2)], ids=["default", "fewer"])
+def test_a_load_leaves_no_queue_behind(eight, command, queues):
+    result = run("bench", command, "t", "--existing", *queues, "-c", 1, "--warm-up", "0s")
+    assert result.code == 0, result.err
+    assert settings(eight)["t"] == (8, 8)
+    assert len(run("consume", "t", "-e").lines) == 9
+
+
 def test_a_load_names_one_queue(store):
     run("topic", "create", "rmqctl-bench", "--queues", 1)
     result = run("bench", "produce", "--queues", 4, "-c", 1)

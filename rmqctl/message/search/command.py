@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from .resume import Token
 
+_STOPPED: Final = (KeyboardInterrupt, TimeLimit, Terminated)
 _LIKE_A_PROPERTY: Final = re.compile(r"[\w.-]+=[^\s=]+")
 
 
@@ -68,8 +69,8 @@ def search(
     all properties, or the fields of --in. A message must match all filters. Compressed bodies are
     unpacked. The number of hits is not limited; they are printed as they are found, in the order
     in which they were stored. A search that stops (--limit, --timeout, Ctrl-C) prints the --resume
-    option that continues it with the times of its first call. With --around, --limit counts hits,
-    unless they are sorted.
+    option that continues it with the times of its first call, and names the damage that it met;
+    the next call does not. With --around, --limit counts hits, unless they are sorted.
 
     A text in any field:            rmqctl message search 'order 4711'
     Count hits in one topic:        rmqctl message search timeout -t orders --count-only
@@ -108,12 +109,25 @@ def search(
 
 
 def _count(cli: Cli, view: "StoreView", run: "Search", token: "Callable[[int], Token]") -> None:
-    hits = 0
+    """Print the number of hits; that of the part that was searched, if it is stopped."""
+    hits, searched, done_to = 0, 0, run.start
+
+    def tell(stopped_at: int) -> None:
+        cli.one(SearchCount(hits, searched, len(run.damaged), str(token(stopped_at))))
+        cli.out.flush()
+        _tell_damaged(cli, view, run.damaged)
+
     with closing(run.parts()) as parts:
-        for part in parts:
-            hits += len(part.hits)
-    cli.one(SearchCount(hits, run.total_bytes, len(run.damaged), str(token(run.end))))
-    _tell_damaged(cli, view, run.damaged)
+        try:
+            for part in parts:
+                more = hits + len(part.hits)
+                # Only stores: a signal does not come between them.
+                hits, searched, done_to = more, part.scanned_bytes, part.position
+        except _STOPPED:
+            tell(done_to)
+            cli.say(f"to continue: --resume {token(done_to)}")
+            raise
+    tell(run.end)
 
 
 def _tell_damaged(cli: Cli, view: "StoreView", damaged: set[int]) -> None:
@@ -157,10 +171,12 @@ def _print(
                 done_to = part.position
             else:
                 done_to = run.end
-        except (KeyboardInterrupt, TimeLimit, Terminated):
+        except _STOPPED:
+            cli.incomplete = True  # there may be hits in the rest
+            printer.finish()
             printer.flush()
-            done_to = run.start if cli.view.sort else max(done_to, printer.done_to)
-            cli.say(f"to continue: --resume {token(done_to)}")
+            _tell_damaged(cli, view, run.damaged | hit_rows.unreadable)
+            cli.say(f"to continue: --resume {token(max(done_to, printer.done_to))}")
             raise
     printer.finish()
     _tell_damaged(cli, view, run.damaged | hit_rows.unreadable)

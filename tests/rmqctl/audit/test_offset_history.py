@@ -252,6 +252,20 @@ def test_the_audit_lists_changes_of_settings_and_of_progress(consumed):
 
 
 @pytest.mark.slow
+def test_values_of_settings_are_filtered_by_their_types(store):
+    run("topic", "create", "many", "--queues", 16)
+    run("topic", "create", "few", "--queues", 2)
+    assert run("broker", "config", "set", "fileReservedTime", 24, "--yes").code == 0
+
+    def found(condition):
+        return [row["topic"] for row in listed("audit", "list", "--where", condition)]
+
+    assert found("new.write_queue_nums > 9") == ["many"]
+    assert found("new.write_queue_nums < 9") == ["few"]
+    assert found("new > 9") == [None]
+
+
+@pytest.mark.slow
 def test_one_change_is_shown_with_everything_that_was_noted(consumed):
     move(consumed, "g", {("t", 0): 2, ("u", 0): 1}, ticket=4711)
     (row, _) = history("g")

@@ -202,6 +202,33 @@ def test_sort_goes_both_ways_and_unknown_is_last_in_both():
     assert lags("topic", "-lag") == [3, 2, 1, None]
 
 
+class Settings(NamedTuple):
+    new: Any
+
+
+@pytest.mark.parametrize(
+    "in_order",
+    [
+        [2, 10, "a", "b", None],
+        [False, 0.5, 24, "DELETE", {"topic_name": "a"}, {"topic_name": "b"}],
+        [[1, 2], "a", ["b", "c"], None],
+        [2, 10.5],
+        [[1], [2]],
+    ],
+)
+def test_values_of_several_types_are_sorted_numbers_before_texts(in_order):
+    def ordered(rows, sort):
+        out = io.StringIO()
+        render_rows(Settings, rows, View(Format.JSON, sort=(sort,)), out)
+        return [row["new"] for row in json.loads(out.getvalue())]
+
+    rows = [Settings(value) for value in reversed(in_order)]
+    assert ordered(rows, "new") == in_order
+    known = [value for value in in_order if value is not None]
+    unknown = [None] * (len(in_order) - len(known))
+    assert ordered(rows, "-new") == [*reversed(known), *unknown]
+
+
 def test_limit_cuts_after_sorting_and_stops_reading_without():
     rows = [A._replace(lag=lag) for lag in (2, 3, 1)]
     assert [r["lag"] for r in json.loads(text_of("json", rows, sort=("lag",), limit=2))] == [1, 2]

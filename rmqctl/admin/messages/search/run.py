@@ -1,6 +1,7 @@
 """One search: its parts, its processes, how far it is."""
 
 from array import array
+from bisect import bisect_left
 from collections.abc import Sequence
 from contextlib import closing
 from itertools import pairwise
@@ -40,7 +41,7 @@ class SearchPart(NamedTuple):
     hits: "array[int]"
     """Log offsets of the messages found, ascending."""
     damaged: "array[int]"
-    """Log offsets of damaged records that may be hits."""
+    """Log offsets of damaged records that may be hits, and of gaps."""
     position: int
     """The log offset at which another search continues."""
     scanned_bytes: int
@@ -139,15 +140,19 @@ class Search:
         Closing the generator ends the search and all its processes.
         """
         self._begin()
+        lost = self._lost
         with closing(in_order(self._pieces, self._work(), self.jobs)) as answers:
             for piece, data in answers:
                 count = int.from_bytes(data[:8], "big")
                 hits, damaged = array("q"), array("q")
                 hits.frombytes(data[8 : 8 + 8 * count])
                 damaged.frombytes(data[8 + 8 * count :])
+                passed = bisect_left(lost, piece.end)
+                damaged.extend(lost[:passed])
+                lost = lost[passed:]
                 yield self._part(hits, damaged, piece)
-        if self._lost:
-            yield self._part(array("q"), array("q", self._lost), Piece(self.end, self.end))
+        if lost:
+            yield self._part(array("q"), array("q", lost), Piece(self.end, self.end))
 
     def _part(self, hits: "array[int]", damaged: "array[int]", piece: Piece) -> SearchPart:
         self._advance(piece)

@@ -80,6 +80,19 @@ def test_a_missing_file_of_the_log_is_left_out(tmp_path: Path) -> None:
     assert f"at log offset {SIZE}: it is damaged" in found.err
 
 
+def test_a_missing_file_before_a_stop_is_told_at_the_stop(tmp_path: Path) -> None:
+    made = HandMade(CONFIG)
+    for number in range(110):
+        made.put("T", number % 2, b"body %d" % number)
+    root = made.write(tmp_path / "s")
+    (root / "commitlog" / f"{SIZE:020}").unlink()
+    after = sum(message.commitlog_offset < SIZE for message in made.messages) + 1
+    found = run(*SEARCH, "-S", root, "--limit", after)
+    assert "to continue: --resume" in found.err
+    assert found.code == 8
+    assert f"at log offset {SIZE}: it is damaged" in found.err
+
+
 def test_the_place_of_a_record_is_that_of_its_unit(tmp_path: Path) -> None:
     made = made_store()
     root = made.write(tmp_path / "s")

@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 
 from rmqctl import exit_codes
+from storage.readonly import StoreView
 from tests.support.cli import ROOT, call, limited, run, start
 from tests.support.consumers import eventually
+from tests.support.copies import copy_store
 
 MESSAGES = 120_000
 SLOW = ("message", "search", "--json-path", "id >= 0", "-o", "yaml")
@@ -112,6 +114,67 @@ def test_what_was_printed_before_ctrl_c_is_not_printed_again(long_log):
     result = run(*count, "--resume", token, "-S", long_log, "-o", "json")
     assert MESSAGES - len(printed) <= result.json()["hits"] <= MESSAGES - len(printed) + 500
     assert len(printed) >= 500
+
+
+@pytest.fixture(scope="module")
+def damaged_log(long_log, tmp_path_factory):
+    """The same with a damaged record near its beginning."""
+    root = copy_store(long_log, tmp_path_factory.mktemp("damaged") / "s")
+    with StoreView.open(root) as view:
+        unit = view.unit("t", 0, 5)
+    assert unit is not None
+    with (root / "commitlog" / f"{0:020}").open("r+b") as file:
+        file.seek(unit[0] + 4)
+        file.write(bytes(4))
+    return root
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGALRM])
+def test_a_search_that_is_stopped_tells_of_damage_and_ends_its_array(damaged_log, number):
+    """SIGALRM is how --timeout ends it."""
+    few = ("--where", "queue_offset < 300", "--columns", "queue_offset")
+    process, _ = searching(damaged_log, *few, "-o", "json", "--timeout", "1h")
+    with process:
+        read = os.read(process.stdout.fileno(), 1)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=30)
+    found = [row["queue_offset"] for row in json.loads(read + out)]
+    assert found == [number for number in range(300) if number != 5]
+    said = err.decode().splitlines()
+    assert any("(topic t, queue 0, offset 5) at log offset" in line for line in said), said
+    assert any("1 damaged record may be hits, too" in line for line in said)
+    assert any(line.startswith("to continue: --resume") for line in said)
+
+
+@pytest.mark.slow
+def test_a_sorted_search_that_is_stopped_prints_what_it_found_and_goes_on(long_log):
+    few = ("--where", "queue_offset >= 119700", "--columns", "queue_offset", "-o", "json")
+    process, _ = searching(long_log, *few, "--sort", "-queue_offset")
+    with process:
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    found = [row["queue_offset"] for row in json.loads(out)]
+    assert found == sorted(found, reverse=True)
+    search = ("message", "search", "--json-path", "id >= 0", *few, "-S", long_log)
+    rest = run(*search, "--resume", err.decode().split()[-1]).json()
+    assert sorted(found + [row["queue_offset"] for row in rest]) == [*range(119_700, MESSAGES)]
+
+
+@pytest.mark.slow
+def test_a_count_that_is_stopped_gives_what_it_counted_and_goes_on(damaged_log):
+    process, _ = searching(damaged_log, "-o", "json", "--count-only")
+    with process:
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    assert process.returncode == exit_codes.INTERRUPTED
+    first = json.loads(out)
+    assert f"to continue: --resume {first['resume']}\n" in err.decode()
+    count = (*SLOW[:4], "-o", "json", "--count-only", "-S", damaged_log)
+    rest = run(*count, "--resume", first["resume"])
+    assert first["hits"] + rest.json()["hits"] == MESSAGES - 1
+    assert first["damaged"] + rest.json()["damaged"] == 1
+    assert ("1 damaged record may be hits, too" in err.decode()) == bool(first["damaged"])
 
 
 @pytest.mark.slow
