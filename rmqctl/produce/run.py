@@ -7,7 +7,7 @@ from rmqctl import exit_codes
 from rmqctl.cli.context import Cli
 from rmqctl.cli.gc_tuning import keep_freed_memory
 from rmqctl.cli.signals import Terminated, TimeLimit
-from rmqctl.errors import OutputFailed, PartlyDone
+from rmqctl.errors import CliError, OutputFailed, PartlyDone
 from rmqctl.output.last_line import LAST_LINE
 from storage.errors import RocketMQError
 from storage.format.message import split_keys
@@ -30,7 +30,8 @@ BATCH_BYTES: Final = 1 << 20
 _MANY: Final = 1000
 """If so many records arrive together, many more are likely to follow."""
 
-_BREAKS_OFF: Final = (RocketMQError, OSError, OutputFailed)
+BREAKS_OFF: Final = (RocketMQError, OSError, CliError)
+"""What ends a run: of the store, of a file, of its header, of the output."""
 
 ENDED_EARLY: Final = (KeyboardInterrupt, Terminated, TimeLimit)
 """Ctrl-C, SIGTERM and --timeout."""
@@ -69,6 +70,8 @@ class ProduceRun:
         self._rows = cli.row_stream(SentRow) if cli.setting("output") else None
         self._first: ColumnSendResult | None = None
         self._invalid: list[InvalidRecordError] = []
+        self._ended: InvalidRecordError | None = None
+        """The record after which nothing is read."""
         self._keeps_memory = False
         self._sender: Sender | None = None
         self._accounted = False
@@ -121,7 +124,8 @@ class ProduceRun:
                         break
             except InvalidRecordError as error:
                 self._invalid.append(error)
-            except _BREAKS_OFF as error:
+                self._ended = error
+            except BREAKS_OFF as error:
                 if source.given is not None:
                     source.given.tell_blank(self._cli.say)
                 raise self._after_some(error, sender) from error
@@ -161,7 +165,7 @@ class ProduceRun:
                         sender.send_rows(portion.rows.part(at, at + size), lines)
                     else:
                         sender.send(portion.messages[at : at + size], lines)
-            except (InvalidRecordError, *_BREAKS_OFF) as error:
+            except (InvalidRecordError, *BREAKS_OFF) as error:
                 sent = sender.count - before
                 if not isinstance(error, OutputFailed):
                     self._show(bodies[at : at + sent])
@@ -237,7 +241,8 @@ class ProduceRun:
             self._cli.warn(_words_about_empty(empty))
         if self._invalid and self._limits.skip_invalid:
             left_out = f"left out {_counted(len(self._invalid), 'message')} that cannot be sent"
-            raise PartlyDone(f"{left_out}; the first: {self._invalid[0]}", code)
+            end = f"; nothing after line {self._ended.line} is read" if self._ended else ""
+            raise PartlyDone(f"{left_out}; the first: {self._invalid[0]}{end}", code)
         if self._invalid:
             sent = _counted(sender.count, "before it is", "before it are")
             before = f"the {sent} sent, " if sender.count else ""

@@ -78,6 +78,33 @@ def test_a_header_that_does_not_fit_is_refused(store, options, table, sentence):
     assert sentence in result.err
 
 
+def test_a_wrong_header_of_a_second_file_tells_what_is_stored(store, tmp_path):
+    (tmp_path / "a.csv").write_bytes(b"body\n1\n2\n")
+    (tmp_path / "b.csv").write_bytes(b"bodyy\n3\n")
+    files = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    result = run("produce", "t", *files, "--input", "csv")
+    assert result.code == 8, result.err
+    assert "b.csv: the CSV header has 'bodyy'" in result.err
+    assert "the 2 messages before are stored" in result.err
+    assert run("consume", "t", "-e", "-f", r"%s\n").lines == ["1", "2"]
+    assert run("produce", "t", *files[::-1], "--input", "csv").code == 2
+
+
+@pytest.mark.parametrize("quote", [b"", b'"'])
+@pytest.mark.parametrize("command", ["produce t FILE --input csv", "message import FILE -t t"])
+def test_a_record_of_csv_that_is_too_long_is_named_by_its_line(store, tmp_path, command, quote):
+    (tmp_path / "t.csv").write_bytes(b"body\n1\n2\n" + quote + b"x" * (26 << 20) + b"\n3\n")
+    command = command.replace("FILE", str(tmp_path / "t.csv"))
+    result = run(*command.split())
+    assert result.code == 8, result.err
+    assert "line 4: " in result.err
+    assert "; the 2 before it are sent, nothing after it" in result.err
+    result = run(*command.split(), "--skip-invalid")
+    assert result.code == 8
+    assert "the first: line 4: " in result.err
+    assert "; nothing after line 4 is read" in result.err
+
+
 def test_the_options_are_those_of_csv(store):
     result = run("produce", "people", "--key-field", "id", stdin=b"x\n")
     assert result.code == 2
