@@ -398,7 +398,12 @@ def _whole_portions(cli: Cli, file: str, form: str, *, ignore: bool) -> "Source"
         return Source(portions, _size(file))
     given = Input([file], b"\n", LONGEST_LINE)
     if form == "csv":
-        portions = given.csv(kept_times.parse_whole_fields, ignore_unknown=ignore, tell=cli.say)
+        portions = given.csv(
+            kept_times.parse_whole_fields,
+            ignore_unknown=ignore,
+            keeps_properties=True,
+            tell=cli.say,
+        )
     else:
         portions = given.parsed(
             lambda line: kept_times.parse_whole_line(line, ignore_unknown=ignore), strips=True
