@@ -216,6 +216,21 @@ def test_what_is_no_whole_message_is_named_by_its_line(tmp_path, change, sentenc
     assert bodies(target) == []
 
 
+@pytest.mark.parametrize("topic", ["../up", "../../out", "a/b", "rmq_sys_x", "SELF_TEST_TOPIC"])
+def test_a_topic_that_cannot_be_made_gets_no_message_and_no_file(tmp_path, topic):
+    row = json.loads(exported(aged(tmp_path / "old", "-3h")))
+    target = new_store(tmp_path / "a")
+    lines = b"".join(json.dumps(row | {"topic": name}).encode() + b"\n" for name in (topic, "t"))
+    given = ("message", "import", "-", "-S", target, "--keep-times", "--skip-invalid")
+    result = run(*given, stdin=lines)
+    assert result.code == 8, result.err
+    assert "left out 1 message that cannot be stored; the first: line 1: " in result.err
+    assert run("store", "info", "-S", target, "-o", "json").json()["messages"] == 1
+    healthy(target)
+    folders = {path.name for path in tmp_path.rglob("*") if path.is_dir()}
+    assert folders.isdisjoint({"up", "out", topic})
+
+
 @pytest.mark.parametrize("in_second", [1, 1000, 10**6, 10**9])
 def test_times_are_read_in_any_unit_of_an_epoch(tmp_path, in_second):
     row = json.loads(exported(aged(tmp_path / "old", "-3h")))
