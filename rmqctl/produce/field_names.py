@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from rmqctl.parse.near_names import nearest_name, plain_name
+from storage.format.message import RESERVED_PROPERTIES
 
 FIELDS: Final = ("body", "body_base64", "keys", "tags", "flag", "properties", "topic", "queue_id")
 """Fields that are read; topic and queue by ``message import`` only."""
@@ -83,8 +84,9 @@ def nearest(name: str) -> str | None:
     return None if near is None else repr(near)
 
 
-def column_of(name: str) -> str | None:
-    """The field of a CSV column; None for a property. ValueError for a misspelt field."""
+def column_of(name: str, *, may_be_reserved: bool = False) -> str | None:
+    """The field of a CSV column; None for a property. ValueError for a misspelt field, and for a
+    property that no user's message may have, unless ``may_be_reserved``."""
     if name in ALIASES:
         return ALIASES[name]
     if name in FIELDS or name in written_by_exports():
@@ -94,6 +96,11 @@ def column_of(name: str) -> str | None:
         raise ValueError(
             f"the CSV header has {name!r}, which is not a field of a message; did you mean {near}? "
             "(put a property of that name into the column properties; --ignore-unknown ignores it)"
+        )
+    if name in RESERVED_PROPERTIES and not may_be_reserved:
+        raise ValueError(
+            f"the CSV header has {name!r}, a name that RocketMQ reserves; rename the column "
+            "(--ignore-unknown ignores it)"
         )
     return None
 

@@ -252,10 +252,10 @@ _BESIDE: Final = frozenset({"keys", "tags", "flag", "properties"})
 """Fields that a message has beside a body that is the whole row."""
 
 
-def _column(name: str, *, ignore_unknown: bool) -> str | None:
+def _column(name: str, *, ignore_unknown: bool, may_be_reserved: bool) -> str | None:
     """The field of a column, None for a property."""
     try:
-        return column_of(name)
+        return column_of(name, may_be_reserved=may_be_reserved)
     except ValueError:
         if not ignore_unknown:
             raise
@@ -267,7 +267,8 @@ class CsvParser:
 
     Columns that only exports have, such as offsets and times, are ignored. A column with a name of
     another tool is the field that it means, a misspelt field is refused, and any other column is a
-    property, reported once with ``tell``. ``make`` gets all other cells as fields.
+    property, reported once with ``tell``. ``make`` gets all other cells as fields. A property with
+    a reserved name is refused, unless ``keeps_properties``: ``make`` stores them as they are.
 
     The columns of ``key_fields`` are the keys; ``body_field`` is the body, or WHOLE_ROW: all cells
     but keys, tags, flag and properties, which the message has, as a JSON object. ``key_hint`` ends
@@ -280,6 +281,7 @@ class CsvParser:
         make: Callable[[dict[str, Any]], Outgoing] = from_fields,
         *,
         ignore_unknown: bool = False,
+        keeps_properties: bool = False,
         tell: Callable[[str], None] = lambda _: None,
         key_fields: Sequence[str] = (),
         body_field: str | None = None,
@@ -290,12 +292,13 @@ class CsvParser:
             if name not in header:
                 raise ValueError(f"the CSV header has no {name!r} (it has {', '.join(header)})")
         self._key_places = [header.index(name) for name in key_fields]
+        may_be_reserved = keeps_properties or self._whole_row
         columns = [
             _KEY
             if name in key_fields
             else "body"
             if name == body_field
-            else _column(name, ignore_unknown=ignore_unknown)
+            else _column(name, ignore_unknown=ignore_unknown, may_be_reserved=may_be_reserved)
             for name in header
         ]
         header = [column or name for name, column in zip(header, columns, strict=True)]

@@ -7,7 +7,7 @@ from rmqctl import exit_codes
 from rmqctl.cli.context import Cli
 from rmqctl.cli.gc_tuning import keep_freed_memory
 from rmqctl.cli.signals import Terminated, TimeLimit
-from rmqctl.errors import OutputFailed, PartlyDone
+from rmqctl.errors import CliError, OutputFailed, PartlyDone
 from rmqctl.output.last_line import LAST_LINE
 from storage.errors import RocketMQError
 from storage.format.message import split_keys
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from broker.api.send import ColumnSendResult
     from broker.embedded.broker import EmbeddedBroker
+    from rmqctl.output.render import RowStream
 
     from .rate_limit import Pace
     from .timings import Timings
@@ -30,7 +31,8 @@ BATCH_BYTES: Final = 1 << 20
 _MANY: Final = 1000
 """If so many records arrive together, many more are likely to follow."""
 
-_BREAKS_OFF: Final = (RocketMQError, OSError, OutputFailed)
+BREAKS_OFF: Final = (RocketMQError, OSError, CliError)
+"""What ends a run: of the store, of a file, of its header, of the output."""
 
 ENDED_EARLY: Final = (KeyboardInterrupt, Terminated, TimeLimit)
 """Ctrl-C, SIGTERM and --timeout."""
@@ -69,6 +71,8 @@ class ProduceRun:
         self._rows = cli.row_stream(SentRow) if cli.setting("output") else None
         self._first: ColumnSendResult | None = None
         self._invalid: list[InvalidRecordError] = []
+        self._ended: InvalidRecordError | None = None
+        """The record after which nothing is read."""
         self._keeps_memory = False
         self._sender: Sender | None = None
         self._accounted = False
@@ -102,12 +106,7 @@ class ProduceRun:
         stored = unknown = 0
         if self._sender is not None:
             stored, unknown = self._sender.count, self._sender.unknown
-        doubt = " (sent, not acknowledged: stored or not)" if unknown else ""
-        LAST_LINE.print(
-            f"ended early: {_counted(stored, 'message')} stored in {topic}, "
-            f"{len(self._invalid):,} failed, {unknown:,} unknown{doubt}",
-            level="warning",
-        )
+        tell_ended_early(topic, stored, len(self._invalid), unknown)
 
     def _run(self, broker: "EmbeddedBroker", source: Source, sender: Sender, topic: str) -> None:
         with self._cli.progress("produce", "messages", source.total_bytes) as progress:
@@ -121,17 +120,18 @@ class ProduceRun:
                         break
             except InvalidRecordError as error:
                 self._invalid.append(error)
-            except _BREAKS_OFF as error:
+                self._ended = error
+            except BREAKS_OFF as error:
                 if source.given is not None:
                     source.given.tell_blank(self._cli.say)
-                raise self._after_some(error, sender) from error
+                raise after_some(error, sender.count, self._rows) from error
             elapsed_ms = progress.elapsed_ms()
         if source.given is not None:
             source.given.tell_blank(self._cli.say)
         try:
             self._print(sender, elapsed_ms, topic)
         except OutputFailed as error:
-            raise self._after_some(error, sender) from error
+            raise after_some(error, sender.count, self._rows) from error
         self._accounted = True
         self._judge(sender, source.given.empty if source.given is not None else ())
 
@@ -161,7 +161,7 @@ class ProduceRun:
                         sender.send_rows(portion.rows.part(at, at + size), lines)
                     else:
                         sender.send(portion.messages[at : at + size], lines)
-            except (InvalidRecordError, *_BREAKS_OFF) as error:
+            except (InvalidRecordError, *BREAKS_OFF) as error:
                 sent = sender.count - before
                 if not isinstance(error, OutputFailed):
                     self._show(bodies[at : at + sent])
@@ -222,22 +222,13 @@ class ProduceRun:
         if self._timings is not None:
             self._cli.detail(self._timings.sentence())
 
-    def _after_some(self, error: Exception, sender: Sender) -> Exception:
-        """The exception for an error after which some messages may be stored."""
-        if not sender.count or isinstance(error, BrokenPipeError):
-            return error
-        if self._rows is not None and not isinstance(error, OutputFailed):
-            self._rows.finish()
-        stored = _counted(sender.count, "message before is", "messages before are")
-        return PartlyDone(f"{error}; the {stored} stored")
-
     def _judge(self, sender: Sender, empty: "Sequence[str]") -> None:
         code = exit_codes.PARTLY if sender.count else exit_codes.USAGE
         if empty and self._invalid:
             self._cli.warn(_words_about_empty(empty))
         if self._invalid and self._limits.skip_invalid:
             left_out = f"left out {_counted(len(self._invalid), 'message')} that cannot be sent"
-            raise PartlyDone(f"{left_out}; the first: {self._invalid[0]}", code)
+            raise PartlyDone(f"{left_out}; {first_of(self._invalid, self._ended)}", code)
         if self._invalid:
             sent = _counted(sender.count, "before it is", "before it are")
             before = f"the {sent} sent, " if sender.count else ""
@@ -245,9 +236,41 @@ class ProduceRun:
             raise PartlyDone(f"{self._invalid[0]}; {before}{after}", code)
         if empty:
             raise PartlyDone(_words_about_empty(empty), code)
-        if sender.not_flushed:
-            stored = _counted(sender.not_flushed, "message is", "messages are")
-            raise PartlyDone(f"{stored} stored, but not confirmed by the device")
+        check_flushed(sender.not_flushed)
+
+
+def after_some(error: Exception, stored: int, rows: "RowStream | None") -> Exception:
+    """The exception for an error that ends a run after so many stored messages; ``rows`` are
+    ended."""
+    if not stored or isinstance(error, BrokenPipeError):
+        return error
+    if rows is not None and not isinstance(error, OutputFailed):
+        rows.finish()
+    before = _counted(stored, "message before is", "messages before are")
+    return PartlyDone(f"{error}; the {before} stored")
+
+
+def tell_ended_early(topic: str, stored: int, failed: int, unknown: int) -> None:
+    """Print what became of the messages of a run that was ended early."""
+    doubt = " (sent, not acknowledged: stored or not)" if unknown else ""
+    LAST_LINE.print(
+        f"ended early: {_counted(stored, 'message')} stored in {topic}, "
+        f"{failed:,} failed, {unknown:,} unknown{doubt}",
+        level="warning",
+    )
+
+
+def first_of(invalid: "Sequence[InvalidRecordError]", ended: InvalidRecordError | None) -> str:
+    """The first record that was left out, and the one after which nothing is read."""
+    end = f"; nothing after line {ended.line} is read" if ended else ""
+    return f"the first: {invalid[0]}{end}"
+
+
+def check_flushed(not_flushed: int) -> None:
+    """PartlyDone for stored messages that the device did not confirm in time."""
+    if not_flushed:
+        stored = _counted(not_flushed, "message is", "messages are")
+        raise PartlyDone(f"{stored} stored, but not confirmed by the device")
 
 
 def _batch_size(bodies: list[bytes], at: int, end: int) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rmqctl.errors import UsageProblem
 
-from .records import ByteSource, read_records
+from .records import ByteSource, RecordTooLongError, read_records
 from .sender import InvalidRecordError
 
 if TYPE_CHECKING:
@@ -113,6 +113,7 @@ class Input:
         make: "Callable[[dict[str, Any]], Outgoing] | None" = None,
         *,
         ignore_unknown: bool = False,
+        keeps_properties: bool = False,
         tell: Callable[[str], None] = lambda _: None,
         key_fields: Sequence[str] = (),
         body_field: str | None = None,
@@ -123,7 +124,8 @@ class Input:
         """The first record of each file names the columns; ``make`` gets the cells as fields.
 
         For the options see CsvParser. ``by_columns``: usual records become columns, for
-        ``has_places`` see RowReader.
+        ``has_places`` see RowReader. UsageProblem for a header that names no table of messages:
+        those of earlier files were yielded.
         """
         from .parsers import CsvParser, csv_cells, from_fields
 
@@ -133,7 +135,7 @@ class Input:
                 parser: CsvParser | None = None
                 reader: RowReader | None = None
                 lines = read_records(source, b"\n", self._longest)
-                for records in _whole_csv_records(lines, self._longest):
+                for records in self._until_too_long(_whole_csv_records(lines, self._longest)):
                     if parser is None:
                         first = self._take_header(records)
                         if first is None:
@@ -144,6 +146,7 @@ class Input:
                                 header,
                                 make or from_fields,
                                 ignore_unknown=ignore_unknown,
+                                keeps_properties=keeps_properties,
                                 tell=tell,
                                 key_fields=key_fields,
                                 body_field=body_field,
@@ -175,15 +178,20 @@ class Input:
     def _records(self) -> Iterator[list[bytes]]:
         for name in self._files:
             with opened(name) as source:
-                try:
-                    for records in read_records(source, self._delimiter, self._longest):
-                        if self._delimiter or self._keeps_empty or records != [b""]:
-                            yield records
-                        else:
-                            self.empty.append(name)
-                            self._line += 1
-                except ValueError as error:
-                    raise InvalidRecordError(self._line, str(error)) from None
+                found = read_records(source, self._delimiter, self._longest)
+                for records in self._until_too_long(found):
+                    if self._delimiter or self._keeps_empty or records != [b""]:
+                        yield records
+                    else:
+                        self.empty.append(name)
+                        self._line += 1
+
+    def _until_too_long(self, found: Iterator[list[bytes]]) -> Iterator[list[bytes]]:
+        """The same; a record that is too long is an InvalidRecordError of its line."""
+        try:
+            yield from found
+        except RecordTooLongError as error:
+            raise InvalidRecordError(self._line, str(error)) from None
 
     def _lines_of(self, records: list[bytes]) -> Sequence[int]:
         """The numbers of the lines in which the next records begin."""
@@ -257,7 +265,8 @@ def opened(name: str) -> _Opened:
 def _whole_csv_records(chunks: Iterator[list[bytes]], longest: int) -> Iterator[list[bytes]]:
     """Join lines with open quotes, as a cell may contain newlines.
 
-    UsageProblem for a record of more than ``longest`` bytes, such as after an unclosed quote.
+    RecordTooLongError for one of more than ``longest`` bytes, such as after an unclosed quote;
+    earlier records were yielded.
     """
     pending: list[bytes] = []
     quotes = size = 0
@@ -268,9 +277,9 @@ def _whole_csv_records(chunks: Iterator[list[bytes]], longest: int) -> Iterator[
             size += len(line) + 1
             pending.append(line)
             if size > longest + 1:
-                raise UsageProblem(
-                    f"a CSV record has more than {longest} bytes: a quote is not closed"
-                )
+                if whole:
+                    yield whole
+                raise RecordTooLongError(f"has more than {longest} bytes: a quote is not closed")
             if quotes % 2:
                 continue
             whole.append(b"\n".join(pending))

@@ -251,6 +251,7 @@ def import_messages(
                 cli,
                 source,
                 topics,
+                topic,
                 skip_invalid=skip_invalid,
                 allow_empty=allow_empty,
                 fold_queues=fold_queues,
@@ -300,6 +301,7 @@ def _import_as_they_were(
     cli: Cli,
     source: "Source",
     topics: "TopicMap",
+    topic: str | None,
     *,
     skip_invalid: bool,
     allow_empty: bool,
@@ -317,7 +319,7 @@ def _import_as_they_were(
         run = KeptTimesImport(
             cli, broker, targets, skip_invalid=skip_invalid, allow_empty=allow_empty
         )
-        run.run(source)
+        run.run(source, to=topic or _TO)
 
 
 def _import(
@@ -343,11 +345,13 @@ def _import(
         largest = broker.view.config.max_message_size
         placing = ImportPosition(topics, queues, largest, allow_empty=limits.allow_empty)
         source = source._replace(portions=_placed(source.portions, placing))
-        run = ProduceRun(cli, Pace(None), limits, to=topic or "their topics")
+        run = ProduceRun(cli, Pace(None), limits, to=topic or _TO)
         run.run(broker, source, Defaults(topic or ""))
 
 
 _BATCH = 4096
+_TO = "their topics"
+"""The target in sentences where no option names one."""
 
 
 def _placed(portions: "Iterator[Portion]", placing: "ImportPosition") -> "Iterator[Portion]":
@@ -398,7 +402,12 @@ def _whole_portions(cli: Cli, file: str, form: str, *, ignore: bool) -> "Source"
         return Source(portions, _size(file))
     given = Input([file], b"\n", LONGEST_LINE)
     if form == "csv":
-        portions = given.csv(kept_times.parse_whole_fields, ignore_unknown=ignore, tell=cli.say)
+        portions = given.csv(
+            kept_times.parse_whole_fields,
+            ignore_unknown=ignore,
+            keeps_properties=True,
+            tell=cli.say,
+        )
     else:
         portions = given.parsed(
             lambda line: kept_times.parse_whole_line(line, ignore_unknown=ignore), strips=True

@@ -14,6 +14,14 @@ from rmqctl import exit_codes
 from rmqctl.admin.known_topics import INNER_TOPICS
 from rmqctl.errors import CliError, OutputFailed, PartlyDone, Refused
 from rmqctl.produce.rows import SentRow
+from rmqctl.produce.run import (
+    BREAKS_OFF,
+    ENDED_EARLY,
+    after_some,
+    check_flushed,
+    first_of,
+    tell_ended_early,
+)
 from rmqctl.produce.sender import InvalidRecordError
 from storage.counted import counted
 from storage.errors import InvalidMessageError
@@ -78,11 +86,31 @@ class KeptTimesImport:
         self._newest = 0  # store time of the last message so far
         self._rows = cli.row_stream(SentRow) if cli.setting("output") else None
         self._invalid: list[InvalidRecordError] = []
+        self._ended: InvalidRecordError | None = None
+        """The record after which nothing is read."""
+        self.attempted = 0
+        """Messages given to the store; those that it refused are not counted."""
         self.count = 0
         """Number of stored messages."""
+        self.not_flushed = 0
+        """Stored messages whose flush was not confirmed."""
 
-    def run(self, source: "Source") -> None:
-        """Store all messages and print a summary; PartlyDone (8 or 2) if some were refused."""
+    def run(self, source: "Source", *, to: str) -> None:
+        """Store all messages and print a summary; PartlyDone (8 or 2) if some were refused.
+
+        An error that stops it includes the number of stored messages: the same import would be
+        refused, as store times must not decrease. Ctrl-C, SIGTERM and a time limit print how many
+        are stored, failed and unknown. ``to`` names the target there.
+        """
+        try:
+            self._run(source)
+        except ENDED_EARLY:
+            unknown = self.attempted - self.count
+            tell_ended_early(to, self.count, len(self._invalid), unknown)
+            raise
+        self._judge()
+
+    def _run(self, source: "Source") -> None:
         with self._cli.progress("import", "messages", source.total_bytes) as progress:
             try:
                 for portion in source.portions:
@@ -92,8 +120,11 @@ class KeptTimesImport:
                     progress.advance(self.count - before, size)
             except InvalidRecordError as error:
                 self._invalid.append(error)
-            except OutputFailed as error:
-                raise self._after_some(error) from error
+                self._ended = error
+            except BREAKS_OFF as error:
+                if source.given is not None:
+                    source.given.tell_blank(self._cli.say)
+                raise after_some(error, self.count, self._rows) from error
         if source.given is not None:
             source.given.tell_blank(self._cli.say)
         if self._rows is not None:
@@ -101,8 +132,7 @@ class KeptTimesImport:
                 self._rows.finish()
                 self._cli.out.flush()
             except OutputFailed as error:
-                raise self._after_some(error) from error
-        self._judge()
+                raise after_some(error, self.count, self._rows) from error
 
     def _put(self, portion: "Portion") -> None:
         ready: list[MessageExt] = []
@@ -160,21 +190,26 @@ class KeptTimesImport:
         of_queue = np.array([numbers[m.topic, m.queue_id] for m in messages], np.int64)
         store = self._broker.store
         assert store is not None
+        self.attempted += len(records)
         result = store.put(ExactEncoder(queues).columns(records, of_queue, None))
+        if not result.status.stored:
+            self.attempted = self.count
         if result.status is PutMessageStatus.MESSAGE_ILLEGAL:
             sentence = (
                 f"line {line}: {result.reason}; import into a new store ('rmqctl store init'), or "
                 "without --keep-times"
             )
-            raise self._after_some(Refused(sentence))
-        if result.status not in (PutMessageStatus.PUT_OK, PutMessageStatus.FLUSH_DISK_TIMEOUT):
-            raise self._after_some(CliError(result.reason, exit_codes.NOT_WRITABLE))
+            raise Refused(sentence)
+        if not result.status.stored:
+            raise CliError(result.reason, exit_codes.NOT_WRITABLE)
         self.count += len(records)
+        is_flushed = result.status is PutMessageStatus.PUT_OK
+        self.not_flushed += 0 if is_flushed else len(records)
         self._targets.make(topic for topic, _ in queues)
         if self._rows is not None:
             self._rows.write(
                 SentRow(
-                    "SEND_OK",
+                    "SEND_OK" if is_flushed else result.status.value,
                     message.topic,
                     message.queue_id,
                     int(offset),
@@ -185,21 +220,16 @@ class KeptTimesImport:
                     messages, result.queue_offsets, result.commitlog_offsets, strict=True
                 )
             )
-
-    def _after_some(self, error: CliError) -> CliError:
-        if not self.count:
-            return error
-        return PartlyDone(
-            f"{error}; before it {counted(self.count, 'message was', 'messages were')} stored"
-        )
+            self._rows.flush()
 
     def _judge(self) -> None:
         code = exit_codes.PARTLY if self.count else exit_codes.USAGE
         if self._invalid and self._skip_invalid:
             left_out = f"left out {counted(len(self._invalid), 'message')} that cannot be stored"
-            raise PartlyDone(f"{left_out}; the first: {self._invalid[0]}", code)
+            raise PartlyDone(f"{left_out}; {first_of(self._invalid, self._ended)}", code)
         if self._invalid:
             before = f"{counted(self.count, 'message')} before it stored, " if self.count else ""
             after = "nothing after it" if self.count else "nothing was stored"
             raise PartlyDone(f"{self._invalid[0]}; {before}{after}", code)
         self._cli.say(f"imported {counted(self.count, 'message')} with the original times")
+        check_flushed(self.not_flushed)

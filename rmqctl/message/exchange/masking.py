@@ -11,7 +11,8 @@ rule per line. A rule is FIELD=ACTION.
     property.NAME      one property; property.* is all user properties
     ids=hash           unique ids, which contain the address of a client; copies of a message keep
                        a common id
-    hosts=drop         the addresses of client and broker, also in offset ids
+    hosts=drop         the addresses of client and broker, also in offset ids, and the properties
+                       that name a client, such as REPLY_TO_CLIENT
 
     drop               removes it: an empty body, no property, no member
     stars              a * for each character
@@ -38,6 +39,7 @@ from storage.counted import counted
 from storage.format.crc import crc32
 from storage.format.message import (
     PROPERTY_KEYS,
+    PROPERTY_MESSAGE_REPLY_TO_CLIENT,
     PROPERTY_ORIGIN_MESSAGE_ID,
     PROPERTY_TAGS,
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
@@ -69,6 +71,10 @@ _ELSEWHERE: Final = {
 """Names of other tools, and the names here."""
 _IDS: Final = (PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, REDRIVE_UNIQUE)
 _OFFSET_IDS: Final = (PROPERTY_ORIGIN_MESSAGE_ID, REDRIVE_DEAD, REDRIVE_ORIGIN)
+_BORN_HOST: Final = "__BORNHOST"
+"""The address of the client, which a proxy of RocketMQ 5 adds."""
+_CLIENTS: Final = (FAILURE_CLIENT, PROPERTY_MESSAGE_REPLY_TO_CLIENT, _BORN_HOST)
+"""Properties with the id or the address of a client; its id begins with its address."""
 _REMEMBERED: Final = 512
 """Values of a property whose masks are remembered."""
 _MOST_STEPS: Final = 100
@@ -372,7 +378,8 @@ def _mask_hosts(message: "MessageExt", rule: Rule) -> None:
     rule.matched = True
     message.born_host_bytes = bytes(len(message.born_host_bytes))
     message.store_host_bytes = bytes(len(message.store_host_bytes))
-    _set_property(message, FAILURE_CLIENT, None)
+    for name in _CLIENTS:
+        _set_property(message, name, None)
     for name in _OFFSET_IDS:
         value = message.get_property(name)
         if value is not None:

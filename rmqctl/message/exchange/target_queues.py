@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+from broker.errors import NoPermissionError
+from broker.validation import check_changeable_topic
 from storage.configs.topics import TopicConfig
 from storage.format.message import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
 from storage.format.shapes import MAX_QUEUES
@@ -32,7 +34,8 @@ class TargetQueues:
         self._to_make: dict[str, int] = {}
 
     def queue(self, topic: str, queue_id: int) -> int:
-        """The queue of a message. ValueError if the topic lacks it."""
+        """The queue of a message. ValueError if the topic lacks it, and for a topic that cannot be
+        made."""
         if queue_id >= MAX_QUEUES:
             raise ValueError(f"was in queue {queue_id}; the last one is {MAX_QUEUES - 1}")
         self._prepare(topic, queue_id + 1)
@@ -61,6 +64,7 @@ class TargetQueues:
         if topic not in self._known:
             config = self._broker.topic(topic)
             if config is None or config.derived:
+                _check_new(topic)
                 self._new.add(topic)
             self._known[topic] = 0 if config is None else config.write_queue_nums
             self._on_disk[topic] = 0 if config is None else config.read_queue_nums
@@ -68,3 +72,11 @@ class TargetQueues:
             least = 1 if topic.startswith(_OF_GROUPS) else self._of_new_topics
             count = max(needed, least, self._on_disk[topic])
             self._known[topic] = self._to_make[topic] = count
+
+
+def _check_new(topic: str) -> None:
+    """ValueError for a topic that cannot be made: its queues would be files of another folder."""
+    try:
+        check_changeable_topic(topic)
+    except NoPermissionError as error:
+        raise ValueError(str(error)) from None

@@ -10,8 +10,9 @@ import pytest
 
 from rmqctl.cli import given_file
 from rmqctl.cli.given_file import MAX_GIVEN, read_given
-from rmqctl.errors import CliError, UsageProblem
+from rmqctl.errors import CliError
 from rmqctl.exit_codes import DAMAGED
+from rmqctl.produce.sender import InvalidRecordError
 from rmqctl.produce.sources import Input
 from tests.support.cli import run
 
@@ -46,9 +47,18 @@ def test_a_file_of_a_terabyte_is_refused(tmp_path: Path, name: str) -> None:
 def test_a_quote_that_nothing_closes_makes_no_record_without_an_end(tmp_path: Path) -> None:
     given = tmp_path / "given.csv"
     given.write_bytes(b'body,tags\n"' + b"line\n" * 300)
-    with pytest.raises(UsageProblem, match="a quote is not closed"):
+    with pytest.raises(InvalidRecordError, match=r"^line 2: .*a quote is not closed"):
         list(Input([str(given)], b"\n", 1000).csv())
     assert len(list(Input([str(given)], b"\n", 2000).csv())) == 1
+
+
+def test_records_before_a_quote_that_nothing_closes_are_read(tmp_path: Path) -> None:
+    given = tmp_path / "given.csv"
+    given.write_bytes(b'body\none\n"' + b"line\n" * 300)
+    portions = Input([str(given)], b"\n", 1000).csv()
+    assert next(portions).lines == [2]
+    with pytest.raises(InvalidRecordError, match=r"^line 3: .*a quote is not closed"):
+        next(portions)
 
 
 @pytest.mark.parametrize("more", [0, 1])

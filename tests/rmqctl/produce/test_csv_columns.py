@@ -78,6 +78,63 @@ def test_a_header_that_does_not_fit_is_refused(store, options, table, sentence):
     assert sentence in result.err
 
 
+def test_a_wrong_header_of_a_second_file_tells_what_is_stored(store, tmp_path):
+    (tmp_path / "a.csv").write_bytes(b"body\n1\n2\n")
+    (tmp_path / "b.csv").write_bytes(b"bodyy\n3\n")
+    files = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    result = run("produce", "t", *files, "--input", "csv")
+    assert result.code == 8, result.err
+    assert "b.csv: the CSV header has 'bodyy'" in result.err
+    assert "the 2 messages before are stored" in result.err
+    assert run("consume", "t", "-e", "-f", r"%s\n").lines == ["1", "2"]
+    assert run("produce", "t", *files[::-1], "--input", "csv").code == 2
+
+
+@pytest.mark.parametrize("quote", [b"", b'"'])
+@pytest.mark.parametrize("command", ["produce t FILE --input csv", "message import FILE -t t"])
+def test_a_record_of_csv_that_is_too_long_is_named_by_its_line(store, tmp_path, command, quote):
+    (tmp_path / "t.csv").write_bytes(b"body\n1\n2\n" + quote + b"x" * (26 << 20) + b"\n3\n")
+    command = command.replace("FILE", str(tmp_path / "t.csv"))
+    result = run(*command.split())
+    assert result.code == 8, result.err
+    assert "line 4: " in result.err
+    assert "; the 2 before it are sent, nothing after it" in result.err
+    result = run(*command.split(), "--skip-invalid")
+    assert result.code == 8
+    assert "the first: line 4: " in result.err
+    assert "; nothing after line 4 is read" in result.err
+
+
+@pytest.mark.parametrize(
+    "command", ["produce people --input csv", "message import - people --as csv"]
+)
+def test_a_column_with_a_name_that_brokers_reserve_is_refused(store, command):
+    table = b"body,TTL,CLUSTER\nx,5,c\n"
+    result = run(*command.split(), stdin=table)
+    assert result.code == 2, result.err
+    assert "the CSV header has 'TTL', a name that RocketMQ reserves; rename the" in result.err
+    assert "become properties" not in result.err
+    assert run(*command.split(), "--ignore-unknown", stdin=table).code == 0
+    assert "TTL" not in run("consume", "people", "-e", "-o", "json").json()[0]["properties"]
+
+
+def test_a_row_that_is_the_body_may_have_names_that_brokers_reserve(store):
+    rows, _ = sent("--body-field", "*", table=b"id,TTL\nA1,5\n")
+    assert json.loads(rows[0][1]) == {"id": "A1", "TTL": "5"}
+
+
+def test_an_import_with_all_fields_keeps_a_column_with_a_reserved_name(store):
+    run("produce", "old", "-S", store, stdin=b"x\n")
+    header, row = run("message", "export", "--as", "csv", "-S", store).lines
+    new = store.with_name("new")
+    assert run("store", "init", new, "--small").code == 0
+    table = f"{header},TTL\n{row},5\n".encode()
+    given = ("message", "import", "-", "--as", "csv", "--keep-times", "-S", new)
+    assert run(*given, stdin=table).code == 0
+    [kept] = run("consume", "old", "-e", "-o", "json", "-S", new).json()
+    assert kept["properties"]["TTL"] == "5"
+
+
 def test_the_options_are_those_of_csv(store):
     result = run("produce", "people", "--key-field", "id", stdin=b"x\n")
     assert result.code == 2

@@ -128,7 +128,7 @@ def test_a_row_of_json_that_is_taken_is_that_of_the_parser_often(given, has_plac
 
 HEADERS = [
     ["body", "keys", "tags", "flag", "properties", "topic", "queue_id", "color"],
-    ["body_base64", "key", "store_timestamp", "origin", "WAIT"],
+    ["body_base64", "key", "store_timestamp", "origin", "weight"],
     ["body", "body_base64", "headers"],
     ["value"],
 ]

@@ -16,13 +16,26 @@ rmqctl() { PYTHONPATH=$ROOT $PYTHON -P -m rmqctl "$@"; }
 rmqctl store init disk/store --small
 $PYTHON -c 'for n in range(800): print("x" * 60_000)' > lines
 $PYTHON -c 'for n in range(800): print("{\\"body\\": \\"" + "x" * 60_000 + "\\"}")' > lines.jsonl
+rmqctl store init other --small
+echo x | rmqctl produce big -S other
+rmqctl message export big -S other --save one.jsonl
+$PYTHON -c 'import json
+row = json.load(open("one.jsonl")) | {"body": "x" * 60_000}
+for n in range(800): print(json.dumps(row))' > whole.jsonl
 rmqctl $COMMAND -S disk/store > out 2> err || echo $? > code
 rmqctl store info -S disk/store -o json > info
 """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", ["produce big lines", "message import lines.jsonl -t big"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "produce big lines",
+        "message import lines.jsonl -t big",
+        "message import whole.jsonl --keep-times",
+    ],
+)
 def test_a_full_disk_tells_how_many_are_stored(command: str, tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
     skip_unless_mountable(tmp_path / "disk")

@@ -1,7 +1,11 @@
 """Messages come back as they were, times and ids and hosts, whatever form they went through."""
 
 import json
+import os
+import pty
+import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +13,15 @@ import pytest
 
 from broker.embedded.broker import EmbeddedBroker
 from broker.new_store import create_store
+from rmqctl import exit_codes
 from rmqctl.admin.known_topics import INNER_TOPICS
-from storage.config import SMALL_STORE
+from storage.config import SMALL_STORE, FlushDiskType
 from storage.format.message import Message
 from storage.readonly import Boundary, StoreView
 from storage.tools.fsck import fsck
 from tests.support import golden
 from tests.support.aged_store import fill
-from tests.support.cli import run
+from tests.support.cli import call, run, start
 from tests.support.same_records import all_messages, content
 
 FORMS = ["jsonl", "csv", "raw", "parquet"]
@@ -181,6 +186,75 @@ def test_times_that_do_not_rise_end_it_there_or_are_left_out(tmp_path):
     assert bodies(target) == [b"from -3h", b"from -1h", b"from -1h"]
 
 
+@pytest.mark.slow
+def test_a_file_that_cannot_be_read_to_its_end_tells_how_many_are_stored(tmp_path):
+    """A terminal whose other end is closed gives what was written, then EIO."""
+    lines = exported(aged(tmp_path / "old", "-3h", "-2h"))
+    target = new_store(tmp_path / "target")
+    terminal, inside = pty.openpty()
+    os.write(inside, lines)
+    os.close(inside)
+    with start("message", "import", "-", "-S", target, "--keep-times", stdin=terminal) as process:
+        os.close(terminal)
+        err = process.stderr.read().decode()
+    assert process.returncode == exit_codes.PARTLY, err
+    assert err.endswith("Input/output error; the 2 messages before are stored\n")
+    assert bodies(target) == [b"from -3h", b"from -2h"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGTERM, exit_codes.TERMINATED), (signal.SIGINT, exit_codes.INTERRUPTED)],
+)
+def test_an_import_that_is_ended_early_counts(tmp_path, number, code):
+    lines = exported(aged(tmp_path / "old", "-3h", "-2h"))
+    target = new_store(tmp_path / "target")
+    given = ("message", "import", "-", "-S", target, "--keep-times", "--skip-invalid")
+    with start(*given, "-o", "jsonl") as process:
+        process.stdin.write(b"no row\n" + lines)
+        process.stdin.flush()
+        for _ in range(2):
+            assert json.loads(process.stdout.readline())["send_status"] == "SEND_OK"
+        process.send_signal(number)
+        err = process.stderr.read().decode()
+    assert process.returncode == code
+    assert "ended early: 2 messages stored in their topics, 1 failed, 0 unknown" in err
+    assert bodies(target) == [b"from -3h", b"from -2h"]
+
+
+@pytest.mark.slow
+def test_an_output_that_is_full_tells_how_many_are_stored(tmp_path):
+    lines = exported(aged(tmp_path / "old", "-3h", "-2h"))
+    target = new_store(tmp_path / "target")
+    with Path("/dev/full").open("wb") as full:
+        given = ("message", "import", "-", "-S", target, "--keep-times", "-o", "jsonl")
+        done = call(*given, stdin=lines, stdout=full)
+    said = "standard output: No space left on device; the 2 messages before are stored"
+    assert (done.code, said in done.err) == (exit_codes.PARTLY, True), done.err
+    assert bodies(target) == [b"from -3h", b"from -2h"]
+
+
+def test_what_the_device_did_not_confirm_in_time_is_said(tmp_path, monkeypatch):
+    lines = exported(aged(tmp_path / "old", "-3h", "-2h"))
+    config = replace(SMALL_STORE, flush_disk_type=FlushDiskType.SYNC_FLUSH, sync_flush_timeout_ms=1)
+    create_store(tmp_path / "target", config)
+
+    def slow(fd: int) -> None:
+        os.fsync(fd)
+        end = time.monotonic() + 0.002
+        while time.monotonic() < end:
+            pass
+
+    monkeypatch.setattr("storage.files.fs.sync_data", slow)
+    given = ("message", "import", "-", "-S", tmp_path / "target", "--keep-times", "-o", "jsonl")
+    result = run(*given, stdin=lines)
+    statuses = [json.loads(line)["send_status"] for line in result.lines]
+    assert statuses == ["FLUSH_DISK_TIMEOUT"] * 2
+    assert "2 messages are stored, but not confirmed by the device" in result.err
+    assert result.code == exit_codes.PARTLY
+
+
 def test_a_time_that_is_yet_to_come_is_refused(tmp_path):
     row = json.loads(exported(aged(tmp_path / "old", "-3h")))
     row["store_timestamp"] = time.time_ns() // 1_000_000 + 3_600_000
@@ -214,6 +288,21 @@ def test_what_is_no_whole_message_is_named_by_its_line(tmp_path, change, sentenc
     result = run("message", "import", "-", "-S", target, "--keep-times", stdin=line)
     assert (result.code, sentence in result.err) == (2, True), result.err
     assert bodies(target) == []
+
+
+@pytest.mark.parametrize("topic", ["../up", "../../out", "a/b", "rmq_sys_x", "SELF_TEST_TOPIC"])
+def test_a_topic_that_cannot_be_made_gets_no_message_and_no_file(tmp_path, topic):
+    row = json.loads(exported(aged(tmp_path / "old", "-3h")))
+    target = new_store(tmp_path / "a")
+    lines = b"".join(json.dumps(row | {"topic": name}).encode() + b"\n" for name in (topic, "t"))
+    given = ("message", "import", "-", "-S", target, "--keep-times", "--skip-invalid")
+    result = run(*given, stdin=lines)
+    assert result.code == 8, result.err
+    assert "left out 1 message that cannot be stored; the first: line 1: " in result.err
+    assert run("store", "info", "-S", target, "-o", "json").json()["messages"] == 1
+    healthy(target)
+    folders = {path.name for path in tmp_path.rglob("*") if path.is_dir()}
+    assert folders.isdisjoint({"up", "out", topic})
 
 
 @pytest.mark.parametrize("in_second", [1, 1000, 10**6, 10**9])

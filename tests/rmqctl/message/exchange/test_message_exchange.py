@@ -499,6 +499,13 @@ def test_rules_for_keys_tags_and_properties():
     assert message.properties == {"KEYS": "k1 k2", "TAGS": "TagA", "UNIQ_KEY": "ID"}
 
 
+def test_properties_that_have_the_address_of_a_client_go_with_the_hosts():
+    names = ("REPLY_TO_CLIENT", "__BORNHOST", "RMQCTL_FAILURE_CLIENT")
+    stored = "".join(f"{name}\x0110.0.0.7@4711\x02" for name in names) + "color\x01red"
+    message = mask("hosts=drop", b"x", stored.encode())
+    assert message.properties == {"color": "red"}
+
+
 def test_nothing_that_is_masked_is_left_in_an_export(tmp_path):
     source = fill(
         tmp_path / "a",
