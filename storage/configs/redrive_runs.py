@@ -55,6 +55,7 @@ def _base64(value: Any, place: str) -> None:
 
 _BODY: Final = maybe(_base64)
 _PROPERTIES: Final = table(text)
+_PLACES: Final = rows(items(whole(0, MAX_INT), whole(0)))
 _CONTENT: Final = members(
     {"body": _BODY, "properties": _PROPERTIES, "flag": whole(-MAX_INT - 1, MAX_INT)}
 )
@@ -65,7 +66,7 @@ TASK: Final = members(
         "target": text,
         "max_redrives": whole(0),
         "log_offset": whole(0),
-        "places": rows(items(whole(0, MAX_INT), whole(0))),
+        "places": _PLACES,
         "rewriting": members(
             {
                 "properties": _PROPERTIES,
@@ -74,7 +75,8 @@ TASK: Final = members(
                 "edited": maybe(_CONTENT),
             }
         ),
-    }
+    },
+    {"handled": _PLACES},
 )
 """The first line of a run: rmqctl.admin.dead_letters.redrive_run.Task."""
 _SENT: Final = members(

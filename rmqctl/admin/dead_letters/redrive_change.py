@@ -33,6 +33,7 @@ from .redrive_run import (
     new_run_id,
     progress_of,
     sent_before,
+    sent_since,
     task_from,
 )
 from .rewrite import Rewrite
@@ -101,20 +102,18 @@ class Redrive(Change):
         writing: Writing,
         *,
         progress: Progress | None = None,
+        handled_since: int = 0,
     ) -> None:
         """``progress`` is that of the run so far; None for a new run."""
         self.task = task
+        self._planned = planned
         self._progress = progress
         self._limits = limits
         self._writing = writing
         self._root = view.root
-        # A mark that was set since the run began was set by another command: skip the message.
-        self._handled = {place for place in task.places if dead_letters.is_handled(place)}
-        sent = progress.sent if progress else set()
-        since = self._handled - sent if progress else set()
-        self._planned = [one for one in planned if one.place not in since]
-        self.sent_before = len(sent)
-        self.handled_since = len(since)
+        self._handled = set(_handled(dead_letters, task.places))
+        self.sent_before = len(progress.sent) if progress else 0
+        self.handled_since = handled_since
         self._run: RedriveRun | None = None
         targets = sorted({one.target for one in self._planned if one.target is not None})
         self.other_readers = other_readers(broker, task.group, targets)
@@ -292,14 +291,16 @@ def redrive(
         allow_empty=limits.allow_empty,
     )
     planned = planner.plan(messages, on_progress, most=limits.most)
+    places = [one.place for one in planned]
     task = Task(
         new_run_id(clock_ms() if now_ms is None else now_ms),
         group,
         target,
         limits.max_redrives,
         log_end,
-        [one.place for one in planned],
+        places,
         rewrite,
+        _handled(dead_letters, places),
     )
     tell_unreadable(left_out, dead_letters.unreadable, dead_letters.bodies)
     runs = RedriveRuns(view.root)
@@ -341,13 +342,23 @@ def resume(
         sent_before=sent_before(view.root, group, but=task.run),
         allow_empty=allow_empty,
     )
-    done = progress.sent
-    left = [p for p in task.places if p not in done and not dead_letters.is_handled(p)]
+    since = _handled_since(view, dead_letters, task) - progress.sent
+    left = [place for place in task.places if place not in since | progress.sent]
     planned = [
         *(_late(dead_letters, place) for place in progress.late),
         *planner.plan(_readable(map(dead_letters.at, left)), most=limits.most),
     ]
-    return Redrive(view, broker, dead_letters, task, planned, limits, writing, progress=progress)
+    return Redrive(
+        view,
+        broker,
+        dead_letters,
+        task,
+        planned,
+        limits,
+        writing,
+        progress=progress,
+        handled_since=len(since),
+    )
 
 
 def settle_interrupted(
@@ -372,6 +383,18 @@ def read_run(view: "StoreView", group: str, run: str) -> tuple[Task, Progress]:
             task = task_from(read[0])
             return task, progress_of(view, task, read[1])
     raise NotFound(f"group {group} has no redrive run {run!r} in {view.root}")
+
+
+def _handled(dead_letters: DeadLetters, places: Iterable[Place]) -> list[Place]:
+    return [place for place in places if dead_letters.is_handled(place)]
+
+
+def _handled_since(view: "StoreView", dead_letters: DeadLetters, task: Task) -> set[Place]:
+    """The dead letters of a run that were marked, or sent, since it began."""
+    before = set(task.handled)
+    marked = set(_handled(dead_letters, task.places)) - before
+    # Of what was marked already, no mark tells whether another run has sent it since.
+    return marked | (before & sent_since(view, task)) if before else marked
 
 
 def _readable(messages: "Iterable[MessageExt | None]") -> "list[MessageExt]":

@@ -170,6 +170,40 @@ def test_a_resumed_run_leaves_alone_what_others_have_acknowledged_since(dead):
     assert sorted(copies().values()) == [1, 1, 1, 1], "0, 3, 4 and 6"
 
 
+@pytest.fixture
+def picky(tmp_path):
+    """A program that fails until there is a file ``mended`` beside it."""
+    script = tmp_path / "picky"
+    script.write_text('#!/bin/sh\n[ -e "$(dirname "$0")/mended" ] && exec cat\nexit 3\n')
+    script.chmod(0o755)
+    return script
+
+
+def test_a_resumed_run_sends_what_was_handled_before_it_began(dead, picky):
+    assert run("dlq", "ack", "g", "1", "2", "--yes").code == 0
+    stopped = run("dlq", "redrive", "g", "0", "1", "2", "--pipe", picky, *DO)
+    assert (stopped.code, copies()) == (1, {})
+    assert run("dlq", "ack", "g", "0", "--yes").code == 0
+    (picky.parent / "mended").touch()
+    done = run("dlq", "redrive", "g", "--resume", "last", "--execute", "--yes", "-o", "json")
+    assert done.code == 0, done.err
+    assert [(row["queue_offset"], row["applied"]) for row in done.json()] == [(1, True), (2, True)]
+    assert "1 were handled by another command since, and are skipped" in done.err
+    assert sorted(copies().values()) == [1, 1]
+
+
+def test_a_resumed_run_leaves_alone_what_another_run_has_sent_since(dead, picky):
+    run("dlq", "redrive", "g", "0", "1", "2", *DO)
+    stopped = run("dlq", "redrive", "g", "0", "1", "2", "--pipe", picky, *DO, "-o", "json")
+    name = stopped.json()[0]["run"]
+    run("dlq", "redrive", "g", "1", *DO)
+    (picky.parent / "mended").touch()
+    done = run("dlq", "redrive", "g", "--resume", name, *DO, "-o", "json")
+    assert done.code == 0, done.err
+    assert [row["queue_offset"] for row in done.json()] == [0, 2]
+    assert sorted(copies().values()) == [2, 2, 2]
+
+
 @pytest.mark.slow
 def test_a_retry_of_what_a_run_has_sent_is_not_taken_for_what_it_sent(dead):
     """The copy fails again: its retry carries the same run, and lies after it."""
@@ -233,11 +267,8 @@ def test_a_new_run_does_not_send_what_a_killed_one_has_sent(dead):
 
 @pytest.mark.slow
 @pytest.mark.feature(93)
-def test_a_run_stops_after_errors_and_goes_on_with_what_is_left(dead, tmp_path):
-    script = tmp_path / "picky"
-    script.write_text('#!/bin/sh\n[ -e "$(dirname "$0")/mended" ] && exec cat\nexit 3\n')
-    script.chmod(0o755)
-    stopped = run("dlq", "redrive", "g", "--all", "--pipe", script, *DO, "-o", "json")
+def test_a_run_stops_after_errors_and_goes_on_with_what_is_left(dead, picky):
+    stopped = run("dlq", "redrive", "g", "--all", "--pipe", picky, *DO, "-o", "json")
     assert (stopped.code, len(stopped.json())) == (1, 1)
     assert stopped.json()[0]["note"] == "not sent: --pipe: exit code 3"
     more = ("--stop-after-errors", 5, "-o", "json")
@@ -245,7 +276,7 @@ def test_a_run_stops_after_errors_and_goes_on_with_what_is_left(dead, tmp_path):
     assert (tried.code, len(tried.json())) == (1, 5)
     assert copies() == {}
     assert unhandled() == COUNT
-    (tmp_path / "mended").touch()
+    (picky.parent / "mended").touch()
     assert run("dlq", "redrive", "g", "--resume", "last", "--max", 50, *DO).code == 0
     assert unhandled() == COUNT - 50
     assert run("dlq", "redrive", "g", "--resume", "last", *DO).code == 0
