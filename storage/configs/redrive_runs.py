@@ -155,7 +155,10 @@ class RedriveRuns:
 
     @contextmanager
     def receipts(self, run: str) -> Iterator[Receipts]:
-        """Write receipts of a run; they are on the device at the end of the block."""
+        """Write receipts of a run; they are on the device at the end of the block.
+
+        Raises StoreNotWritableError.
+        """
         receipts = Receipts(self._file(run), self._fs)
         try:
             yield receipts
@@ -203,11 +206,12 @@ class Receipts:
     def __init__(self, path: Path, fs: FileSystem) -> None:
         self._path = path
         self._fs = fs
-        self._fd = fs.open(path, writable=True)
-        self._end = fs.size(self._fd)
-        if self._end and fs.read(self._fd, 1, self._end - 1) != b"\n":
-            fs.write(self._fd, b"\n", self._end)
-            self._end += 1
+        with self._writing():
+            self._fd = fs.open(path, writable=True)
+            self._end = fs.size(self._fd)
+            if self._end and fs.read(self._fd, 1, self._end - 1) != b"\n":
+                fs.write(self._fd, b"\n", self._end)
+                self._end += 1
 
     def begin(self) -> None:
         """Note that an attempt begins, on the device: from here on the run is not settled.
@@ -215,23 +219,27 @@ class Receipts:
         Raises StoreNotWritableError.
         """
         self.write({"settled": False})
-        try:
+        with self._writing():
             self._fs.sync(self._fd)
-        except OSError as error:
-            raise StoreNotWritableError(self._path, error.strerror or str(error)) from error
 
     def write(self, receipt: dict[str, Any]) -> None:
         """Add one; a kill does not lose it. Raises StoreNotWritableError."""
         line = seal(receipt) + b"\n"
-        try:
+        with self._writing():
             self._fs.write(self._fd, line, self._end)
-        except OSError as error:
-            raise StoreNotWritableError(self._path, error.strerror or str(error)) from error
         self._end += len(line)
 
     def close(self) -> None:
-        """Sync and close."""
+        """Sync and close. Raises StoreNotWritableError."""
         try:
-            self._fs.sync(self._fd)
+            with self._writing():
+                self._fs.sync(self._fd)
         finally:
             self._fs.close(self._fd)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise StoreNotWritableError(self._path, error.strerror or str(error)) from error

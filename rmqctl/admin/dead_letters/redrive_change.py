@@ -19,6 +19,7 @@ from storage.clock import now_ms as clock_ms
 from storage.configs.journal import REDRIVE, Journal
 from storage.configs.redrive_runs import RedriveRuns
 from storage.counted import counted
+from storage.errors import StoreBrokenError, StoreContradictionError, StoreNotWritableError
 from storage.files.bounded import read_last
 from storage.format.message import dlq_topic
 
@@ -166,8 +167,9 @@ class Redrive(Change):
         """Send them as the rows are read. Each dead letter is sent at most once, also after a kill.
 
         Raises StoreInUseError, Refused beside another redrive, CliError (6) if one was handled by
-        another command meanwhile or the store was replaced, and OSError for the file of receipts;
-        nothing was sent then. PartlyDone if that file takes no more receipts and some were sent.
+        another command meanwhile or the store was replaced, StoreNotWritableError, and OSError for
+        the file of receipts; nothing was sent then. PartlyDone if a file cannot be written any
+        more, or the store broke, and some were sent.
         """
         return Outcome(self._receipts(note))
 
@@ -185,39 +187,40 @@ class Redrive(Change):
             stored = self._begin(writer, runs, note)
             self._writing.started()
 
-            sent = 0
-
             def on_receipt(receipt: RedriveReceipt) -> None:
-                nonlocal sent
-                sent += receipt.applied
-                try:
-                    append(receipt)
-                except OSError as error:
-                    if sent:
-                        raise self._not_appended(error, sent) from error
-                    raise
+                append(receipt)
                 self._writing.on_receipt(receipt)
 
-            with runs.receipts(self.task.run) as written:
-                self._run = RedriveRun(
-                    writer,
-                    self.task,
-                    self._planned,
-                    stored,
-                    handled=self._handled,
-                    pace=self._writing.pace,
-                    stop_after_errors=self._limits.stop_after_errors,
-                    written=written,
-                    on_receipt=on_receipt,
-                )
-                yield from self._run.receipts()
+            try:
+                with runs.receipts(self.task.run) as written:
+                    self._run = RedriveRun(
+                        writer,
+                        self.task,
+                        self._planned,
+                        stored,
+                        handled=self._handled,
+                        pace=self._writing.pace,
+                        stop_after_errors=self._limits.stop_after_errors,
+                        written=written,
+                        on_receipt=on_receipt,
+                    )
+                    yield from self._run.receipts()
+            except StoreContradictionError:
+                raise  # damage has an exit code of its own
+            except (OSError, StoreNotWritableError, StoreBrokenError) as error:
+                if self._run is None or not self._run.sent:
+                    raise
+                raise self._broken_off(error, self._run.sent) from error
 
-    def _not_appended(self, error: OSError, sent: int) -> PartlyDone:
-        run = self.task.run
-        return PartlyDone(
-            f"{error.filename}: {error.strerror}; {sent} of {len(self._planned)} were sent before "
-            f"that; continue with --resume {run} and a file of --receipts that can be written"
-        )
+    def _broken_off(self, error: Exception, sent: int) -> PartlyDone:
+        resume = f"continue with --resume {self.task.run}"
+        if isinstance(error, OSError) and error.filename == str(self._writing.receipts_file):
+            reason = f"{error.filename}: {error.strerror}"
+            resume += " and a file of --receipts that can be written"
+        else:
+            reason, resume = str(error), f"remove the cause, then {resume}"
+        many = len(self._planned)
+        return PartlyDone(f"{reason}; {sent} of {many} were sent before that; {resume}")
 
     def _begin(
         self, writer: StoreWriter, runs: RedriveRuns, note: Mapping[str, Any]

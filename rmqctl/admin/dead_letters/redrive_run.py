@@ -241,6 +241,8 @@ class RedriveRun:
         self._to_mark: dict[int, list[Range]] = defaultdict(list)
         self._unmarked = 0
         self._marked_at = time.monotonic()
+        self.sent = 0
+        """Messages that were sent, also by an earlier attempt without a receipt."""
         self.errors = 0
         """Messages that could not be sent."""
         self.left = 0
@@ -313,6 +315,7 @@ class RedriveRun:
 
     def _note(self, planned: Planned, receipt: RedriveReceipt) -> None:
         queue_id, offset = planned.place
+        self.sent += receipt.applied
         # First, as it was sent even if writing the receipt fails. What an earlier attempt stored
         # was marked when that was settled; a user may have removed the mark since.
         if receipt.applied and planned.place not in self._stored:

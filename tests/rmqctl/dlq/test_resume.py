@@ -1,5 +1,6 @@
 """A redrive that breaks off: nothing is sent twice, nothing and no receipt is lost."""
 
+import errno
 import fcntl
 import json
 import os
@@ -410,3 +411,51 @@ def test_a_full_file_of_receipts_stops_the_run_after_the_message_without_a_recei
     assert (done.code, done.out) == (8, "")
     assert "/dev/full: No space left on device; 1 of 2 were sent before that" in done.err
     assert (sum(copies().values()), unhandled()) == (1, COUNT - 1)
+
+
+@pytest.fixture
+def no_space_for(monkeypatch):
+    """A disk without space for what contains some bytes, from now on; None: it has space again."""
+    write, refused = os.pwrite, []
+
+    def pwrite(fd, data, offset):
+        if any(part in bytes(data) for part in refused):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(fd, data, offset)
+
+    monkeypatch.setattr(os, "pwrite", pwrite)
+
+    def fill(part):
+        refused[:] = [] if part is None else [part]
+
+    return fill
+
+
+@pytest.mark.parametrize(
+    ("part", "file"),
+    [
+        (b'"applied":true', "redrives"),
+        (b'"cursor"', "handled.json"),
+        (b'"settled":true', "redrives"),
+    ],
+    ids=["receipt", "mark", "end"],
+)
+def test_a_disk_that_is_full_after_a_message_was_sent_is_said_with_what_was_sent(
+    dead, no_space_for, part, file
+):
+    no_space_for(part)
+    done = run("dlq", "redrive", "g", "0", *DO)
+    (name,) = RedriveRuns(dead).names()
+    assert done.code == 8, done.err
+    assert file in done.err
+    assert "No space left on device; 1 of 1 were sent before that" in done.err
+    assert f"--resume {name}" in done.err
+    no_space_for(None)
+    assert run("dlq", "redrive", "g", "--resume", name, *DO).code == 0
+    assert (sum(copies().values()), unhandled()) == (1, COUNT - 1)
+
+
+def test_a_disk_that_is_full_before_the_first_message_is_no_part(dead, no_space_for):
+    no_space_for(b'"rewriting"')
+    done = run("dlq", "redrive", "g", "0", *DO)
+    assert (done.code, "No space left on device" in done.err, copies()) == (5, True, {})
