@@ -55,6 +55,7 @@ def _base64(value: Any, place: str) -> None:
 
 _BODY: Final = maybe(_base64)
 _PROPERTIES: Final = table(text)
+_PLACES: Final = rows(items(whole(0, MAX_INT), whole(0)))
 _CONTENT: Final = members(
     {"body": _BODY, "properties": _PROPERTIES, "flag": whole(-MAX_INT - 1, MAX_INT)}
 )
@@ -65,7 +66,7 @@ TASK: Final = members(
         "target": text,
         "max_redrives": whole(0),
         "log_offset": whole(0),
-        "places": rows(items(whole(0, MAX_INT), whole(0))),
+        "places": _PLACES,
         "rewriting": members(
             {
                 "properties": _PROPERTIES,
@@ -74,7 +75,8 @@ TASK: Final = members(
                 "edited": maybe(_CONTENT),
             }
         ),
-    }
+    },
+    {"handled": _PLACES},
 )
 """The first line of a run: rmqctl.admin.dead_letters.redrive_run.Task."""
 _SENT: Final = members(
@@ -153,7 +155,10 @@ class RedriveRuns:
 
     @contextmanager
     def receipts(self, run: str) -> Iterator[Receipts]:
-        """Write receipts of a run; they are on the device at the end of the block."""
+        """Write receipts of a run; they are on the device at the end of the block.
+
+        Raises StoreNotWritableError.
+        """
         receipts = Receipts(self._file(run), self._fs)
         try:
             yield receipts
@@ -201,11 +206,12 @@ class Receipts:
     def __init__(self, path: Path, fs: FileSystem) -> None:
         self._path = path
         self._fs = fs
-        self._fd = fs.open(path, writable=True)
-        self._end = fs.size(self._fd)
-        if self._end and fs.read(self._fd, 1, self._end - 1) != b"\n":
-            fs.write(self._fd, b"\n", self._end)
-            self._end += 1
+        with self._writing():
+            self._fd = fs.open(path, writable=True)
+            self._end = fs.size(self._fd)
+            if self._end and fs.read(self._fd, 1, self._end - 1) != b"\n":
+                fs.write(self._fd, b"\n", self._end)
+                self._end += 1
 
     def begin(self) -> None:
         """Note that an attempt begins, on the device: from here on the run is not settled.
@@ -213,23 +219,27 @@ class Receipts:
         Raises StoreNotWritableError.
         """
         self.write({"settled": False})
-        try:
+        with self._writing():
             self._fs.sync(self._fd)
-        except OSError as error:
-            raise StoreNotWritableError(self._path, error.strerror or str(error)) from error
 
     def write(self, receipt: dict[str, Any]) -> None:
         """Add one; a kill does not lose it. Raises StoreNotWritableError."""
         line = seal(receipt) + b"\n"
-        try:
+        with self._writing():
             self._fs.write(self._fd, line, self._end)
-        except OSError as error:
-            raise StoreNotWritableError(self._path, error.strerror or str(error)) from error
         self._end += len(line)
 
     def close(self) -> None:
-        """Sync and close."""
+        """Sync and close. Raises StoreNotWritableError."""
         try:
-            self._fs.sync(self._fd)
+            with self._writing():
+                self._fs.sync(self._fd)
         finally:
             self._fs.close(self._fd)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise StoreNotWritableError(self._path, error.strerror or str(error)) from error

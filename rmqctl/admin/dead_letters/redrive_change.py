@@ -19,6 +19,7 @@ from storage.clock import now_ms as clock_ms
 from storage.configs.journal import REDRIVE, Journal
 from storage.configs.redrive_runs import RedriveRuns
 from storage.counted import counted
+from storage.errors import StoreBrokenError, StoreContradictionError, StoreNotWritableError
 from storage.files.bounded import read_last
 from storage.format.message import dlq_topic
 
@@ -33,6 +34,7 @@ from .redrive_run import (
     new_run_id,
     progress_of,
     sent_before,
+    sent_since,
     task_from,
 )
 from .rewrite import Rewrite
@@ -101,20 +103,18 @@ class Redrive(Change):
         writing: Writing,
         *,
         progress: Progress | None = None,
+        handled_since: int = 0,
     ) -> None:
         """``progress`` is that of the run so far; None for a new run."""
         self.task = task
+        self._planned = planned
         self._progress = progress
         self._limits = limits
         self._writing = writing
         self._root = view.root
-        # A mark that was set since the run began was set by another command: skip the message.
-        self._handled = {place for place in task.places if dead_letters.is_handled(place)}
-        sent = progress.sent if progress else set()
-        since = self._handled - sent if progress else set()
-        self._planned = [one for one in planned if one.place not in since]
-        self.sent_before = len(sent)
-        self.handled_since = len(since)
+        self._handled = set(_handled(dead_letters, task.places))
+        self.sent_before = len(progress.sent) if progress else 0
+        self.handled_since = handled_since
         self._run: RedriveRun | None = None
         targets = sorted({one.target for one in self._planned if one.target is not None})
         self.other_readers = other_readers(broker, task.group, targets)
@@ -167,8 +167,9 @@ class Redrive(Change):
         """Send them as the rows are read. Each dead letter is sent at most once, also after a kill.
 
         Raises StoreInUseError, Refused beside another redrive, CliError (6) if one was handled by
-        another command meanwhile or the store was replaced, and OSError for the file of receipts;
-        nothing was sent then. PartlyDone if that file takes no more receipts and some were sent.
+        another command meanwhile or the store was replaced, StoreNotWritableError, and OSError for
+        the file of receipts; nothing was sent then. PartlyDone if a file cannot be written any
+        more, or the store broke, and some were sent.
         """
         return Outcome(self._receipts(note))
 
@@ -186,39 +187,40 @@ class Redrive(Change):
             stored = self._begin(writer, runs, note)
             self._writing.started()
 
-            sent = 0
-
             def on_receipt(receipt: RedriveReceipt) -> None:
-                nonlocal sent
-                sent += receipt.applied
-                try:
-                    append(receipt)
-                except OSError as error:
-                    if sent:
-                        raise self._not_appended(error, sent) from error
-                    raise
+                append(receipt)
                 self._writing.on_receipt(receipt)
 
-            with runs.receipts(self.task.run) as written:
-                self._run = RedriveRun(
-                    writer,
-                    self.task,
-                    self._planned,
-                    stored,
-                    handled=self._handled,
-                    pace=self._writing.pace,
-                    stop_after_errors=self._limits.stop_after_errors,
-                    written=written,
-                    on_receipt=on_receipt,
-                )
-                yield from self._run.receipts()
+            try:
+                with runs.receipts(self.task.run) as written:
+                    self._run = RedriveRun(
+                        writer,
+                        self.task,
+                        self._planned,
+                        stored,
+                        handled=self._handled,
+                        pace=self._writing.pace,
+                        stop_after_errors=self._limits.stop_after_errors,
+                        written=written,
+                        on_receipt=on_receipt,
+                    )
+                    yield from self._run.receipts()
+            except StoreContradictionError:
+                raise  # damage has an exit code of its own
+            except (OSError, StoreNotWritableError, StoreBrokenError) as error:
+                if self._run is None or not self._run.sent:
+                    raise
+                raise self._broken_off(error, self._run.sent) from error
 
-    def _not_appended(self, error: OSError, sent: int) -> PartlyDone:
-        run = self.task.run
-        return PartlyDone(
-            f"{error.filename}: {error.strerror}; {sent} of {len(self._planned)} were sent before "
-            f"that; continue with --resume {run} and a file of --receipts that can be written"
-        )
+    def _broken_off(self, error: Exception, sent: int) -> PartlyDone:
+        resume = f"continue with --resume {self.task.run}"
+        if isinstance(error, OSError) and error.filename == str(self._writing.receipts_file):
+            reason = f"{error.filename}: {error.strerror}"
+            resume += " and a file of --receipts that can be written"
+        else:
+            reason, resume = str(error), f"remove the cause, then {resume}"
+        many = len(self._planned)
+        return PartlyDone(f"{reason}; {sent} of {many} were sent before that; {resume}")
 
     def _begin(
         self, writer: StoreWriter, runs: RedriveRuns, note: Mapping[str, Any]
@@ -292,14 +294,16 @@ def redrive(
         allow_empty=limits.allow_empty,
     )
     planned = planner.plan(messages, on_progress, most=limits.most)
+    places = [one.place for one in planned]
     task = Task(
         new_run_id(clock_ms() if now_ms is None else now_ms),
         group,
         target,
         limits.max_redrives,
         log_end,
-        [one.place for one in planned],
+        places,
         rewrite,
+        _handled(dead_letters, places),
     )
     tell_unreadable(left_out, dead_letters.unreadable, dead_letters.bodies)
     runs = RedriveRuns(view.root)
@@ -341,13 +345,23 @@ def resume(
         sent_before=sent_before(view.root, group, but=task.run),
         allow_empty=allow_empty,
     )
-    done = progress.sent
-    left = [p for p in task.places if p not in done and not dead_letters.is_handled(p)]
+    since = _handled_since(view, dead_letters, task) - progress.sent
+    left = [place for place in task.places if place not in since | progress.sent]
     planned = [
         *(_late(dead_letters, place) for place in progress.late),
         *planner.plan(_readable(map(dead_letters.at, left)), most=limits.most),
     ]
-    return Redrive(view, broker, dead_letters, task, planned, limits, writing, progress=progress)
+    return Redrive(
+        view,
+        broker,
+        dead_letters,
+        task,
+        planned,
+        limits,
+        writing,
+        progress=progress,
+        handled_since=len(since),
+    )
 
 
 def settle_interrupted(
@@ -372,6 +386,18 @@ def read_run(view: "StoreView", group: str, run: str) -> tuple[Task, Progress]:
             task = task_from(read[0])
             return task, progress_of(view, task, read[1])
     raise NotFound(f"group {group} has no redrive run {run!r} in {view.root}")
+
+
+def _handled(dead_letters: DeadLetters, places: Iterable[Place]) -> list[Place]:
+    return [place for place in places if dead_letters.is_handled(place)]
+
+
+def _handled_since(view: "StoreView", dead_letters: DeadLetters, task: Task) -> set[Place]:
+    """The dead letters of a run that were marked, or sent, since it began."""
+    before = set(task.handled)
+    marked = set(_handled(dead_letters, task.places)) - before
+    # Of what was marked already, no mark tells whether another run has sent it since.
+    return marked | (before & sent_since(view, task)) if before else marked
 
 
 def _readable(messages: "Iterable[MessageExt | None]") -> "list[MessageExt]":

@@ -11,7 +11,7 @@ not in it at all.
 import secrets
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -56,6 +56,8 @@ class Task(NamedTuple):
     """End of the log when the run began."""
     places: Sequence[Place]
     rewriting: Rewrite
+    handled: Sequence[Place] = ()
+    """Those of ``places`` that were marked as handled when the run began."""
 
     def entry(self) -> dict[str, Any]:
         """As JSON."""
@@ -70,9 +72,14 @@ def task_from(entry: dict[str, Any]) -> Task:
         entry["target"],
         entry["max_redrives"],
         entry["log_offset"],
-        [(queue_id, offset) for queue_id, offset in entry["places"]],
+        _places(entry["places"]),
         rewriting_from(entry["rewriting"]),
+        _places(entry.get("handled", ())),
     )
+
+
+def _places(pairs: Iterable[Sequence[int]]) -> list[Place]:
+    return [(queue_id, offset) for queue_id, offset in pairs]
 
 
 def new_run_id(now_ms: int) -> str:
@@ -136,20 +143,40 @@ def done_places(receipts: Sequence[dict[str, Any]]) -> set[Place]:
 
 def sent_before(root: Path, group: str, but: str | None = None) -> SentBefore:
     """What the runs of a group sent, without the run ``but``."""
-    runs = RedriveRuns(root)
     found: dict[tuple[Place, str], list[str]] = defaultdict(list)
-    for name in runs.names():
-        read = None if name == but else runs.read(name)
-        if read is None or read[0]["group"] != group:
-            continue
+    for name, receipts in _runs_of(root, group, but):
         # Once per run: a resumed run may write a receipt twice.
         for sent in dict.fromkeys(
             ((receipt["queue_id"], receipt["queue_offset"]), receipt["msg_id"])
-            for receipt in read[1]
+            for receipt in receipts
             if receipt.get("applied")
         ):
             found[sent].append(name)
     return found
+
+
+def sent_since(view: "StoreView", task: Task) -> set[Place]:
+    """What other runs of the group sent after a run began, by their receipts and the log."""
+    found: set[Place] = set()
+    for _, receipts in _runs_of(view.root, task.group, task.run):
+        for receipt in receipts:
+            if receipt.get("applied"):
+                queue = receipt["target"], receipt["new_queue_id"]
+                unit = view.unit(*queue, receipt["new_queue_offset"])
+                if unit is not None and unit[0] >= task.log_offset:
+                    found.add((receipt["queue_id"], receipt["queue_offset"]))
+    return found
+
+
+def _runs_of(
+    root: Path, group: str, but: str | None
+) -> Iterator[tuple[str, Sequence[dict[str, Any]]]]:
+    """The receipts of each run of a group, without the run ``but``."""
+    runs = RedriveRuns(root)
+    for name in runs.names():
+        read = None if name == but else runs.read(name)
+        if read is not None and read[0]["group"] == group:
+            yield name, read[1]
 
 
 class Progress(NamedTuple):
@@ -214,6 +241,8 @@ class RedriveRun:
         self._to_mark: dict[int, list[Range]] = defaultdict(list)
         self._unmarked = 0
         self._marked_at = time.monotonic()
+        self.sent = 0
+        """Messages that were sent, also by an earlier attempt without a receipt."""
         self.errors = 0
         """Messages that could not be sent."""
         self.left = 0
@@ -286,6 +315,7 @@ class RedriveRun:
 
     def _note(self, planned: Planned, receipt: RedriveReceipt) -> None:
         queue_id, offset = planned.place
+        self.sent += receipt.applied
         # First, as it was sent even if writing the receipt fails. What an earlier attempt stored
         # was marked when that was settled; a user may have removed the mark since.
         if receipt.applied and planned.place not in self._stored:

@@ -1,5 +1,6 @@
 """A redrive that breaks off: nothing is sent twice, nothing and no receipt is lost."""
 
+import errno
 import fcntl
 import json
 import os
@@ -170,6 +171,40 @@ def test_a_resumed_run_leaves_alone_what_others_have_acknowledged_since(dead):
     assert sorted(copies().values()) == [1, 1, 1, 1], "0, 3, 4 and 6"
 
 
+@pytest.fixture
+def picky(tmp_path):
+    """A program that fails until there is a file ``mended`` beside it."""
+    script = tmp_path / "picky"
+    script.write_text('#!/bin/sh\n[ -e "$(dirname "$0")/mended" ] && exec cat\nexit 3\n')
+    script.chmod(0o755)
+    return script
+
+
+def test_a_resumed_run_sends_what_was_handled_before_it_began(dead, picky):
+    assert run("dlq", "ack", "g", "1", "2", "--yes").code == 0
+    stopped = run("dlq", "redrive", "g", "0", "1", "2", "--pipe", picky, *DO)
+    assert (stopped.code, copies()) == (1, {})
+    assert run("dlq", "ack", "g", "0", "--yes").code == 0
+    (picky.parent / "mended").touch()
+    done = run("dlq", "redrive", "g", "--resume", "last", "--execute", "--yes", "-o", "json")
+    assert done.code == 0, done.err
+    assert [(row["queue_offset"], row["applied"]) for row in done.json()] == [(1, True), (2, True)]
+    assert "1 were handled by another command since, and are skipped" in done.err
+    assert sorted(copies().values()) == [1, 1]
+
+
+def test_a_resumed_run_leaves_alone_what_another_run_has_sent_since(dead, picky):
+    run("dlq", "redrive", "g", "0", "1", "2", *DO)
+    stopped = run("dlq", "redrive", "g", "0", "1", "2", "--pipe", picky, *DO, "-o", "json")
+    name = stopped.json()[0]["run"]
+    run("dlq", "redrive", "g", "1", *DO)
+    (picky.parent / "mended").touch()
+    done = run("dlq", "redrive", "g", "--resume", name, *DO, "-o", "json")
+    assert done.code == 0, done.err
+    assert [row["queue_offset"] for row in done.json()] == [0, 2]
+    assert sorted(copies().values()) == [2, 2, 2]
+
+
 @pytest.mark.slow
 def test_a_retry_of_what_a_run_has_sent_is_not_taken_for_what_it_sent(dead):
     """The copy fails again: its retry carries the same run, and lies after it."""
@@ -233,11 +268,8 @@ def test_a_new_run_does_not_send_what_a_killed_one_has_sent(dead):
 
 @pytest.mark.slow
 @pytest.mark.feature(93)
-def test_a_run_stops_after_errors_and_goes_on_with_what_is_left(dead, tmp_path):
-    script = tmp_path / "picky"
-    script.write_text('#!/bin/sh\n[ -e "$(dirname "$0")/mended" ] && exec cat\nexit 3\n')
-    script.chmod(0o755)
-    stopped = run("dlq", "redrive", "g", "--all", "--pipe", script, *DO, "-o", "json")
+def test_a_run_stops_after_errors_and_goes_on_with_what_is_left(dead, picky):
+    stopped = run("dlq", "redrive", "g", "--all", "--pipe", picky, *DO, "-o", "json")
     assert (stopped.code, len(stopped.json())) == (1, 1)
     assert stopped.json()[0]["note"] == "not sent: --pipe: exit code 3"
     more = ("--stop-after-errors", 5, "-o", "json")
@@ -245,7 +277,7 @@ def test_a_run_stops_after_errors_and_goes_on_with_what_is_left(dead, tmp_path):
     assert (tried.code, len(tried.json())) == (1, 5)
     assert copies() == {}
     assert unhandled() == COUNT
-    (tmp_path / "mended").touch()
+    (picky.parent / "mended").touch()
     assert run("dlq", "redrive", "g", "--resume", "last", "--max", 50, *DO).code == 0
     assert unhandled() == COUNT - 50
     assert run("dlq", "redrive", "g", "--resume", "last", *DO).code == 0
@@ -379,3 +411,51 @@ def test_a_full_file_of_receipts_stops_the_run_after_the_message_without_a_recei
     assert (done.code, done.out) == (8, "")
     assert "/dev/full: No space left on device; 1 of 2 were sent before that" in done.err
     assert (sum(copies().values()), unhandled()) == (1, COUNT - 1)
+
+
+@pytest.fixture
+def no_space_for(monkeypatch):
+    """A disk without space for what contains some bytes, from now on; None: it has space again."""
+    write, refused = os.pwrite, []
+
+    def pwrite(fd, data, offset):
+        if any(part in bytes(data) for part in refused):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(fd, data, offset)
+
+    monkeypatch.setattr(os, "pwrite", pwrite)
+
+    def fill(part):
+        refused[:] = [] if part is None else [part]
+
+    return fill
+
+
+@pytest.mark.parametrize(
+    ("part", "file"),
+    [
+        (b'"applied":true', "redrives"),
+        (b'"cursor"', "handled.json"),
+        (b'"settled":true', "redrives"),
+    ],
+    ids=["receipt", "mark", "end"],
+)
+def test_a_disk_that_is_full_after_a_message_was_sent_is_said_with_what_was_sent(
+    dead, no_space_for, part, file
+):
+    no_space_for(part)
+    done = run("dlq", "redrive", "g", "0", *DO)
+    (name,) = RedriveRuns(dead).names()
+    assert done.code == 8, done.err
+    assert file in done.err
+    assert "No space left on device; 1 of 1 were sent before that" in done.err
+    assert f"--resume {name}" in done.err
+    no_space_for(None)
+    assert run("dlq", "redrive", "g", "--resume", name, *DO).code == 0
+    assert (sum(copies().values()), unhandled()) == (1, COUNT - 1)
+
+
+def test_a_disk_that_is_full_before_the_first_message_is_no_part(dead, no_space_for):
+    no_space_for(b'"rewriting"')
+    done = run("dlq", "redrive", "g", "0", *DO)
+    assert (done.code, "No space left on device" in done.err, copies()) == (5, True, {})
