@@ -138,6 +138,22 @@ def test_a_misplaced_file_of_another_length_is_mended_in_one_run(root, length):
     assert goes_on(root) == dict(QUEUES)
 
 
+@pytest.mark.parametrize("torn", [False, True], ids=["whole", "torn"])
+def test_a_last_file_with_bytes_past_its_length_is_mended_in_one_run(root, torn):
+    before, last = held(root), logs(root)[-1]
+    with last.open("r+b") as file:
+        if torn:
+            file.seek(SIZE - 100)
+            file.write(b"torn")
+        file.seek(SIZE)
+        file.write(b"behind the end")
+    repair(root)
+    assert last.stat().st_size == SIZE
+    assert wrong(root) == []
+    assert held(root) == before
+    assert goes_on(root) == dict(QUEUES)
+
+
 @READS
 def test_a_log_of_which_only_the_quarantine_has_a_file_is_brought_back_there(root):
     last = logs(root)[-1]
