@@ -11,6 +11,7 @@ import pytest
 
 from storage.configs.progress import ProgressFile
 from storage.errors import CorruptFileError, StoreBrokenError
+from storage.format.cq_unit import PRE_BLANK
 from storage.format.encode import MessageInner, prepare
 from storage.format.index_file import INDEX_ENTRY_SIZE, IndexHeader, entry_position
 from storage.format.names import file_name
@@ -307,6 +308,56 @@ def test_a_queue_file_of_another_length_is_made_anew_from_the_log(root: Path) ->
     assert path.read_bytes() == before
     assert read_offsets(root) == list(range(COUNT))
     assert list((root / "rmqctl" / "set-aside").iterdir())
+
+
+@pytest.mark.parametrize("clean", [True, False], ids=["closed", "crashed"])
+@pytest.mark.parametrize(
+    ("cuts", "end"),
+    [({240: 20}, 13), ({240: 70}, 15), ({240: 100}, 15), ({160: 30}, 15), ({160: 0, 240: 0}, 12)],
+    ids=["cut", "torn", "too long", "not the last", "empty"],
+)
+def test_a_queue_whose_messages_are_deleted_keeps_its_end_though_a_file_has_another_length(
+    root: Path, clean: bool, cuts: dict[int, int], end: int
+) -> None:
+    """The last files of the idle queue are [160 .. 240) and [240 .. 320), its end is 15."""
+    with open_store(root) as store:
+        store.put(prepared(batch("idle", 15, "Idle")))
+        for sample in batch("later", COUNT, TOPIC):
+            store.put(prepared([sample]))
+    folder = root / "consumequeue" / "Idle" / "0"
+    after_idle = _record_end(root, "Idle", 14)
+    for path in log_files(root):
+        if int(path.name) + TINY.mapped_file_size_commit_log <= after_idle + 4096:
+            path.unlink()
+    for first in (0, 80):
+        (folder / file_name(first)).unlink()
+    before = {first: (folder / file_name(first)).read_bytes() for first in (160, 240)}
+    for first, length in cuts.items():
+        os.truncate(folder / file_name(first), length)
+    lose_page(root, clean=clean)
+    notes = notes_of_opening(root)
+    assert any("its end kept" in note for note in notes)
+    after = {first: _bytes_of(folder / file_name(first)) for first in (160, 240)}
+    if cuts == {240: 20}:
+        assert after == {160: before[160], 240: before[240][:20] + bytes(60)}
+    elif cuts == {160: 30}:
+        assert after == {160: before[160][:20] + PRE_BLANK * 3, 240: before[240]}
+    elif 240 in cuts and cuts[240] > 60:
+        assert after == before
+    assert len(list((root / "rmqctl" / "set-aside").iterdir())) == len(cuts)
+    with open_store(root) as store:
+        assert store.put(prepared(batch("new", 1, "Idle"))).queue_offsets[0] == end
+
+
+def _record_end(root: Path, topic: str, queue_offset: int) -> int:
+    with StoreView.open(root) as view:
+        unit = view.unit(topic, 0, queue_offset)
+        assert unit is not None
+        return unit[0] + unit[1]
+
+
+def _bytes_of(path: Path) -> bytes:
+    return path.read_bytes() if path.exists() else b""
 
 
 def test_a_short_queue_file_is_never_written_over(root: Path) -> None:

@@ -26,7 +26,7 @@ from storage.format.record import (
 )
 from storage.log.walk import LogWalk, Segment, StretchKind
 
-from .queues import SET_ASIDE
+from .queue_lengths import SET_ASIDE
 from .unit_check import Heads, Runs, read_heads
 
 if TYPE_CHECKING:

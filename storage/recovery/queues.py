@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from storage.files.queue_folders import is_queue_number
 from storage.format.cq_unit import CQ_STORE_UNIT, CQ_STORE_UNIT_SIZE, PRE_BLANK_SIZE
 from storage.format.dispatch import is_possible_topic
-from storage.format.names import CONSUMEQUEUE, OURS, file_name, parse_file_name
+from storage.format.names import CONSUMEQUEUE, file_name, parse_file_name
 from storage.queue.unit_holes import may_be_torn
+
+from .queue_lengths import QueueLengths, read_units
 
 if TYPE_CHECKING:
     from numpy import ndarray
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
     from storage.config import StoreConfig
     from storage.files.fs import FileSystem
 
-SET_ASIDE = "set-aside"
 _LOOK_BACK = 3
 """Files from the end that are read, as in ConsumeQueue.recover."""
 
@@ -36,13 +37,12 @@ class QueueRecovery:
     after another power loss such a unit would be taken for one of a newer record.
     """
 
-    def __init__(self, fs: FileSystem, root: Path, config: StoreConfig) -> None:
+    def __init__(self, fs: FileSystem, root: Path, config: StoreConfig, log_min: int) -> None:
         self._fs = fs
         self._root = root / CONSUMEQUEUE
-        self._file_size = config.mapped_file_size_consume_queue
         self._queues: dict[tuple[str, int], _Queue] = {}
-        self._aside = root / OURS / SET_ASIDE
-        self.notes: list[str] = []
+        self._lengths = QueueLengths(fs, root, config.mapped_file_size_consume_queue, log_min)
+        self.notes = self._lengths.notes
 
     def load(self, vouched: int | None) -> None:
         """Read the last units of every queue (ConsumeQueue.recover).
@@ -53,7 +53,7 @@ class QueueRecovery:
         log.
         """
         for topic, queue_id, folder in self._folders():
-            files = self._whole_files(folder)
+            files = self._lengths.whole_files(folder, self._files(folder))
             if files:
                 self._queues[topic, queue_id] = self._recover(folder, files, vouched)
 
@@ -206,35 +206,5 @@ class QueueRecovery:
         names = (parse_file_name(path.name) for path in folder.iterdir())
         return sorted(offset for offset in names if offset is not None)
 
-    def _whole_files(self, folder: Path) -> list[int]:
-        """The files before the first one of another length; that one and later ones are set aside.
-
-        Java does not start on such a store. The units are written again from the log.
-        """
-        files = self._files(folder)
-        for number, first in enumerate(files):
-            path = folder / file_name(first)
-            if path.stat().st_size == self._file_size:
-                continue
-            for later in files[number:]:
-                self._set_aside(folder / file_name(later))
-            self.notes.append(f"{path}: not {self._file_size} bytes long, made anew from the log")
-            return files[:number]
-        return files
-
-    def _set_aside(self, path: Path) -> None:
-        self._fs.make_dirs(self._aside)
-        topic, queue_id = path.parts[-3:-1]
-        number = 0
-        while (target := self._aside / f"{topic}-{queue_id}-{path.name}.{number}").exists():
-            number += 1
-        self._fs.rename(path, target)
-        self._fs.sync_dir(path.parent)
-
     def _read(self, folder: Path, first: int) -> ndarray:
-        import numpy as np
-
-        unit = np.dtype([("offset", ">i8"), ("size", ">i4"), ("code", ">i8")])
-        data = (folder / file_name(first)).read_bytes()
-        assert unit.itemsize == CQ_STORE_UNIT.size
-        return np.frombuffer(data[: len(data) // unit.itemsize * unit.itemsize], unit)
+        return read_units(folder / file_name(first))

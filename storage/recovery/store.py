@@ -89,10 +89,10 @@ class Recovery:
             self._fs.sync_dir(self._root)
         checkpoint = StoreCheckpoint(self._fs, self._root).read()
         start = log.start_file(checkpoint.min_timestamp)
-        queues = QueueRecovery(self._fs, self._root, self._config)
+        report.log_min = files[0] if files else 0
+        queues = QueueRecovery(self._fs, self._root, self._config, report.log_min)
         queues.load(None if report.clean_shutdown else files[start] if files else 0)
         walked, report.log_end = log.walk(start, checkpoint.physic_msg_timestamp)
-        report.log_min = files[0] if files else 0
         # Units first: without the log files that they name, the next opening after a death in here
         # would refuse the store, as one that has lost files.
         queues.truncate(report.log_end)

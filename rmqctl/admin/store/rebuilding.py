@@ -14,6 +14,7 @@ from storage.configs.journal import Journal
 from storage.coordination.exclusive import alone
 from storage.files.fs import FileSystem
 from storage.queue.written_end import written_units
+from storage.read.log_presence import check_log_is_here
 from storage.readonly import StoreView
 from storage.tools.quarantine import Quarantine
 
@@ -188,9 +189,11 @@ class _Queues:
         self.left_out = ""
 
     def plan(self, view: StoreView, *, beside_writers: bool, progress: Walked) -> list[RebuildRow]:
-        """NotFound if the topic has neither a folder nor a record."""
+        """NotFound if the topic has neither a folder nor a record; CorruptFileError for a log that
+        lacks its last files, of which only the queues tell."""
         from storage.tools.rebuild.queue import plan_queues
 
+        check_log_is_here(view.files.apart(), view.config)
         topic, queue_ids = self._topic, self._queue_ids
         wanted = topics = None
         if topic is not None and queue_ids is not None:

@@ -158,7 +158,12 @@ class _Rebuild:
                 build.take(columns)
         for key in self._present():
             self._build(key)
-        return [self._finish(key, runs.lost) for key in sorted(self._builds)]
+        found = []
+        for key in sorted(self._builds):
+            since = deleted.get(key[0], 0)  # before it lie records of a topic that was deleted
+            lost = [(max(start, since), end) for start, end in runs.lost if end > since]
+            found.append(self._finish(key, lost))
+        return found
 
     def _present(self) -> Iterable[QueueKey]:
         """Wanted queues that have a folder, or were requested by name."""

@@ -5,23 +5,29 @@ Information that the log lacks comes from the old files where that is sane:
 * units of messages that the log has deleted, before the first one that it still has;
 * the address into ``consumequeue_ext`` of a unit that is right otherwise;
 * the end of a queue whose messages are all deleted, and its units, except for wrong ones;
-* units at the end whose records are lost to damage in the log, so that no new message gets an
-  offset that consumers have passed.
+* the end of a queue whose last messages, or all, are lost to damage in the log, and their units;
+* where its first file begins, if that is all that is known of it.
 
-Else units without a record are fillers (ConsumeQueue.fillPreBlank), and a queue begins with the
-file that holds its first record.
+So no new message gets an offset that consumers have passed. Else units without a record are fillers
+(ConsumeQueue.fillPreBlank), and a queue begins with the file that holds its first record.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, MAX_EXT_ADDR, PRE_BLANK, PRE_BLANK_SIZE
+from storage.format.cq_unit import (
+    CQ_STORE_UNIT_SIZE,
+    MAX_EXT_ADDR,
+    MOST_LOST,
+    PRE_BLANK,
+    PRE_BLANK_SIZE,
+)
 from storage.queue.record_order import OffsetRun, QueueOrder
 from storage.record_batch.arrays import Longs
 
@@ -34,6 +40,7 @@ if TYPE_CHECKING:
 UNIT: Final = np.dtype([("offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
 _BLOCK: Final = 1 << 16
 Units = NDArray[Any]
+Mask = NDArray[np.bool_]
 
 
 def pieces_of(numbers: Longs, units: Units, store_timestamps: Longs) -> Iterator[OffsetRun]:
@@ -117,11 +124,26 @@ class OldUnits:
                 return number + int(deleted[-1]) + 1
         return self.first
 
+    def end_of(self, start: int, are_meant: Callable[[Units], Mask]) -> int:
+        """Queue offset after the last meant unit from ``start`` on; ``start`` if there is none."""
+        end = start
+        for file in self.files:
+            first = file // CQ_STORE_UNIT_SIZE
+            if first + self.per_file <= start:
+                continue
+            number = max(start, first)
+            meant = np.flatnonzero(are_meant(self.read(number, self.per_file)))
+            if len(meant):
+                if number + int(meant[0]) - end > MOST_LOST:
+                    break  # damaged units, or a file of another queue
+                end = number + int(meant[-1]) + 1
+        return end
 
-def _are_deleted(units: Units, log_min: int) -> NDArray[np.bool_]:
+
+def _are_deleted(units: Units, log_min: int) -> Mask:
     """Which units point before the log's first byte."""
     offsets, sizes = units["offset"].astype(np.int64), units["size"].astype(np.int64)
-    inside: NDArray[np.bool_] = (sizes > 0) & (offsets >= 0) & (offsets <= log_min - sizes)
+    inside: Mask = (sizes > 0) & (offsets >= 0) & (offsets <= log_min - sizes)
     inside &= sizes != PRE_BLANK_SIZE
     return inside
 
@@ -177,6 +199,9 @@ class QueueBuild:
         if self.first is None:
             self._begin(None)
         self._keep_lost_end(lost)
+        if self.first is None and self.next_offset:
+            self.first = self.next_offset
+            self._sink.put(self.first, np.zeros(1, UNIT), 0)  # the file alone tells the end
 
     def _put(self, piece: OffsetRun) -> None:
         if self.first is None:
@@ -199,10 +224,12 @@ class QueueBuild:
         deleted = old.deleted_until(self._log_min, first)
         if first is None:
             first = old.end_of_deleted(self._log_min)
-            if first != deleted:
-                self._put_mended(first)
-                return
             if first == old.first:
+                self.next_offset = first
+                return
+            if first != deleted:
+                self.next_offset = old.first
+                self.fillers += self._put_old(first, lambda old: _are_deleted(old, self._log_min))
                 return
         begin = first - first % per_file
         if deleted == first and old.first <= begin:
@@ -217,22 +244,26 @@ class QueueBuild:
             self._sink.put(begin, head, 0)
         self.next_offset = first
 
-    def _put_mended(self, end: int) -> None:
-        """Put a queue of which the log has no record any more: its end must stay where it is.
+    def _put_old(self, end: int, are_good: Callable[[Units], Mask]) -> int:
+        """Put the good ones of the old units up to ``end``, fillers for the others; gives how many.
 
-        Otherwise new messages would get offsets that consumers have passed.
+        The end of a queue must stay where it is, though the log has no record of its last messages:
+        otherwise new messages would get offsets that consumers have passed.
         """
-        self.first = self.next_offset = self._old.first
+        fillers = 0
+        if self.first is None:
+            self.first = self.next_offset
         while self.next_offset < end:
             rest = self._old.per_file - self.next_offset % self._old.per_file
             count = min(_BLOCK, end - self.next_offset, rest)
             units = np.frombuffer(PRE_BLANK * count, UNIT).copy()
             old = self._old.read(self.next_offset, count)
-            good = _are_deleted(old, self._log_min)
+            good = are_good(old)
             units[: len(old)][good] = old[good]
             self._sink.put(self.next_offset, units, 0)
-            self.fillers += count - int(good.sum())
+            fillers += count - int(good.sum())
             self.next_offset += count
+        return fillers
 
     def _with_addresses(self, piece: OffsetRun) -> Units:
         """Units with the addresses into ConsumeQueueExt of the old ones, where right."""
@@ -256,20 +287,21 @@ class QueueBuild:
         return units
 
     def _keep_lost_end(self, lost: Sequence[tuple[int, int]]) -> None:
-        """Keep old units after the last record's that point into damaged parts of the log."""
+        """Keep the end of old units after the last record's that point into damaged parts of the
+        log."""
         if not lost:
             return
         starts = np.array([start for start, _ in lost], np.int64)
         ends = np.array([end for _, end in lost], np.int64)
-        while self.first is not None:
-            units = self._old.read(self.next_offset, _BLOCK)
+
+        def are_lost(units: Units) -> Mask:
             offsets, sizes = units["offset"].astype(np.int64), units["size"].astype(np.int64)
             part = np.searchsorted(starts, offsets, "right") - 1
-            inside = (sizes > 0) & (part >= 0) & (offsets + sizes <= ends[part])
-            count = len(inside) if inside.all() else int(inside.argmin())
-            if count:
-                self._sink.put(self.next_offset, units[:count], 0)
-                self.fillers += count
-                self.next_offset += count
-            if not count or count < len(units):
-                return
+            inside: Mask = (sizes > 0) & (part >= 0) & (offsets + sizes <= ends[part])
+            return inside
+
+        start = self.next_offset
+        end = self._old.end_of(start, are_lost)
+        if end > start:
+            self._put_old(end, are_lost)
+            self.fillers += end - start

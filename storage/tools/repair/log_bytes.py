@@ -16,7 +16,6 @@ from storage.format.check import CheckKind, check_record
 from storage.format.dispatch import is_possible_topic, read_request
 from storage.format.layout import BLANK_SIZE, HEAD_SIZES
 from storage.format.message import (
-    LMQ_PREFIX,
     PROPERTY_INNER_MULTI_DISPATCH,
     PROPERTY_INNER_MULTI_QUEUE_OFFSET,
     SCHEDULE_TOPIC,
@@ -33,7 +32,7 @@ from .record_header import (
     sanitized_properties,
 )
 from .steps import Action, Step
-from .unit_lookup import UnitAt
+from .unit_lookup import UnitAt, own_first
 
 if TYPE_CHECKING:
     from storage.format.message import MessageExt
@@ -99,8 +98,7 @@ class RegionPlanner:
             for unit in units
             if unit.offset == at and unit.end <= region.end and unit.size >= HEAD_SIZES[0] + 3
         ]
-        # A light queue's unit names a record of another topic.
-        here.sort(key=lambda unit: unit.topic.startswith(LMQ_PREFIX))
+        here = own_first(here)
         for unit in here:
             if (mended := self._mend(unit, region)) is not None:
                 return mended, unit.size
@@ -160,7 +158,7 @@ class RegionPlanner:
                 prepared_transaction_offset=message.prepared_transaction_offset,
             )
         elif others:
-            wanted = wanted._replace(properties=_dispatched_to(others))
+            wanted = wanted._replace(properties=dispatched_to(others))
             if not wanted.keeps_properties():
                 self.dropped.update((other.topic, other.queue_id) for other in others)
         if not wanted.fits():
@@ -288,7 +286,7 @@ def _time(message: MessageExt | None, region: Region) -> int:
     return region.earlier or region.later
 
 
-def _dispatched_to(queues: list[UnitAt]) -> bytes:
+def dispatched_to(queues: list[UnitAt]) -> bytes:
     """The properties that name a record's light queues, and its offsets in them."""
     names = ",".join(queue.topic for queue in queues)
     offsets = ",".join(str(queue.queue_offset) for queue in queues)

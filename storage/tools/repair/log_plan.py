@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,12 +17,12 @@ from storage.format.record import RecordError, blank_record, read_head
 from storage.format.tombstone import LEAST_FILLER, Tombstone, fillers
 from storage.tools.quarantine import QUARANTINE, read_manifest
 
-from .log_bytes import Region, RegionPlanner, record_time
+from .log_bytes import Region, RegionPlanner, dispatched_to, record_time
 from .log_files import Contents, contents
 from .log_order import fitting_records
 from .log_tail import TailPlanner, used_to
 from .steps import Action, Step, crc_of
-from .unit_lookup import UnitAt, units_into
+from .unit_lookup import UnitAt, own_first, units_into
 
 if TYPE_CHECKING:
     from storage.files.read_files import StoreFiles
@@ -286,21 +287,24 @@ class LogPlanner:
         else new messages would get the offsets of lost ones, and count as consumed."""
         time = self._time_near(first)
         records: list[Tombstone] = []
+        placed: set[UnitAt] = set()
         at = first
-        for unit in units:
-            wanted = Tombstone(*unit[2:5], unit.offset, unit.size, time)
-            gap = unit.offset - at
-            if not unit.is_last or gap < 0 or 0 < gap < LEAST_FILLER or not wanted.fits():
+        for (offset, size), group in groupby(units, lambda unit: unit[:2]):
+            wanted, here = _tombstone(own_first(group), time)
+            gap = offset - at
+            is_needed = any(unit.is_last for unit in here)
+            if not is_needed or gap < 0 or 0 < gap < LEAST_FILLER or not wanted.fits():
                 continue
-            records += [*fillers(at, unit.offset, time), wanted]
-            at = unit.end
-        places = {record[:3] for record in records}
-        self.queues |= {unit[2:4] for unit in units if unit[2:5] not in places}
+            records += [*fillers(at, offset, time), wanted]
+            placed.update(here)
+            at = offset + size
+        self.queues |= {unit[2:4] for unit in units if unit not in placed}
         left = first + self._size - at
         what = "a file of one blank record, which every reader passes"
         if records:
-            kept = sum(not record.sys_flag for record in records)
+            kept = sum(unit.is_last for unit in placed)
             what = f"a file of records of zeros that keep the ends of {counted(kept, 'queue')}"
+        lost = len({unit[:2] for unit in units})
         where = "it" if not units or units[0].offset >= first else "it and in those before it"
         return Step(
             Action.MAKE_FILE,
@@ -309,8 +313,8 @@ class LogPlanner:
             self._size,
             _MISSING,
             what,
-            f"{counted(len(units), 'message')} of {where} lost",
-            len(units),
+            f"{counted(lost, 'message')} of {where} lost",
+            lost,
             records=tuple(records),
             data=b"" if last or left < BLANK_SIZE else blank_record(left),
         )
@@ -347,6 +351,19 @@ class LogPlanner:
         found = checksum_of(FileSystem(), path, end=self._size) if path.is_file() else Checksum()
         found.add_zeros(self._size - found.length)
         return found.value
+
+
+def _tombstone(units: list[UnitAt], time: int) -> tuple[Tombstone, list[UnitAt]]:
+    """A record of zeros for the queues that have the same record, and those it has room for."""
+    own, *others = units
+    wanted = Tombstone(*own[2:5], own.offset, own.size, time)
+    if others:
+        named = wanted._replace(properties=dispatched_to(others))
+        if named.keeps_properties():
+            return named, units
+        own = next((unit for unit in units if unit.is_last), own)
+        wanted = Tombstone(*own[2:5], own.offset, own.size, time)
+    return wanted, [own]
 
 
 def _name(first: int) -> str:

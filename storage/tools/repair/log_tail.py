@@ -178,7 +178,7 @@ class TailPlanner:
             position = end - first
             if first <= self._finished_to:  # a writer takes this in: it is not left over
                 position = max(position, self._finished_to - first)
-            used = used_to(self._log.path(first), position)
+            used = min(self._size, used_to(self._log.path(first), position))
             if used > position:
                 yield Step(
                     Action.CLEAR,

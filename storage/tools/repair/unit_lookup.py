@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, MAX_QUEUE_OFFSET, PRE_BLANK_SIZE
 from storage.format.dispatch import is_possible_topic
+from storage.format.message import LMQ_PREFIX
 from storage.tools.fsck.units import UNIT
 
 if TYPE_CHECKING:
@@ -31,6 +33,11 @@ class UnitAt(NamedTuple):
     def end(self) -> int:
         """Commit log offset after its record."""
         return self.offset + self.size
+
+
+def own_first(units: Iterable[UnitAt]) -> list[UnitAt]:
+    """Sort units of one record: a light queue's unit names a record of another topic."""
+    return sorted(units, key=lambda unit: (unit.topic.startswith(LMQ_PREFIX), unit))
 
 
 def units_into(files: StoreFiles, ranges: list[tuple[int, int]]) -> list[UnitAt]:

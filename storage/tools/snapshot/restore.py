@@ -12,8 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from storage.config import FIXED_FIELDS, StoreConfig
+from storage.config import FIXED_FIELDS
 from storage.coordination.exclusive import alone
+from storage.detect import recorded_config
 from storage.errors import (
     CorruptFileError,
     SnapshotTooLargeError,
@@ -105,7 +106,8 @@ def _settle(stage: Path, manifest: Manifest, fs: FileSystem) -> bool:
     """
     sizes = {name: manifest.sizes[name] for name in FIXED_FIELDS}
     try:
-        with MessageStore.open(stage, StoreConfig(**sizes), fs=fs, exclusive=True) as store:
+        config = recorded_config(stage).with_(**sizes)  # its delay levels, too
+        with MessageStore.open(stage, config, fs=fs, exclusive=True) as store:
             return store.log_end == manifest.log_end
     except (CorruptFileError, StoreBrokenError):
         return False

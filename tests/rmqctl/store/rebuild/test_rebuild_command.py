@@ -104,6 +104,20 @@ def test_what_it_refuses(root: Path, args: tuple[str, ...], code: int, words: st
     assert files(root, ".") == before
 
 
+@pytest.mark.filterwarnings("ignore::storage.errors.IncompleteStoreWarning")
+@pytest.mark.parametrize("args", [(), ("--execute", "--yes")], ids=["plan", "done"])
+def test_queues_are_not_made_from_a_log_whose_last_files_are_missing(
+    root: Path, args: tuple[str, ...]
+) -> None:
+    """Their units tell what is missing: without them the next writer takes the log for a whole
+    one, and gives new messages the offsets of lost ones."""
+    max((root / "commitlog").iterdir()).unlink()
+    before = files(root, CONSUMEQUEUE)
+    result = rebuild(root, "queue", *args)
+    assert (result.code, "rmqctl store repair" in result.err) == (4, True), result.err
+    assert files(root, CONSUMEQUEUE) == before
+
+
 @pytest.mark.slow
 def test_it_does_nothing_beside_another_writer_but_shows_what_it_would(root: Path) -> None:
     with MessageStore.open(root):

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from storage.config import StoreConfig
 from storage.format.cq_unit import CQ_STORE_UNIT, PRE_BLANK
 from storage.format.names import CONSUMEQUEUE
 from storage.readonly import StoreView
@@ -13,10 +14,10 @@ from tests.support.killed_rebuild import is_as_the_log_says, rebuild_all
 from tests.support.samples import SMALL, Sample, Ticking, new_store, open_store, prepared
 
 
-def put(root: Path, *samples: Sample) -> list[int]:
+def put(root: Path, *samples: Sample, config: StoreConfig = SMALL) -> list[int]:
     """Puts one after the other; gives where their records lie."""
     places: list[int] = []
-    store = open_store(root, SMALL, clock=Ticking())
+    store = open_store(root, config, clock=Ticking())
     for sample in samples:
         places += map(int, store.put(prepared((sample,))).commitlog_offsets)
     store.close()
@@ -73,6 +74,58 @@ def test_no_new_message_gets_the_offset_of_a_lost_one(root: Path) -> None:
         queues = {queue.topic: queue for queue in plan_queues(view)}
         assert (queues["A"].fillers, queues["A"].is_same) == (2, True)
     assert CQ_STORE_UNIT.unpack_from(units(root), 80)[0] == places[4]
+
+
+def test_a_queue_whose_messages_are_all_lost_keeps_its_files_and_its_end(root: Path) -> None:
+    places = put(root, *(Sample(f"m{number}", "A") for number in range(6)), Sample("b", "B"))
+    before = units(root)
+    wipe(root, 0, places[6])
+    with StoreView.open(root) as view:
+        queues = {queue.topic: queue for queue in plan_queues(view)}
+        assert (queues["A"].is_same, queues["A"].next_after) == (True, 6)
+    rebuild_all(root)
+    assert units(root) == before
+    assert put(root, Sample("new", "A"))
+    with StoreView.open(root) as view:
+        assert view.queue_bounds("A", 0)[1] == 7
+        assert ids(view) == ["new"]
+
+
+def test_a_damaged_unit_among_those_of_lost_messages_does_not_end_the_queue(root: Path) -> None:
+    places = put(root, *(Sample(f"m{number}", "A") for number in range(8)), Sample("b", "B"))
+    before = units(root)
+    wipe(root, places[3], places[8])
+    with (root / CONSUMEQUEUE / "A" / "0" / f"{0:020d}").open("r+b") as file:
+        file.seek(5 * 20)
+        file.write(bytes(20))
+    rebuild_all(root)
+    assert units(root) == before[:100] + PRE_BLANK + before[120:]
+    with StoreView.open(root) as view:
+        assert view.max_offset_in_queue("A", 0) == 8
+
+
+def test_a_lost_file_among_those_of_lost_messages_does_not_end_the_queue(tmp_path: Path) -> None:
+    config = SMALL.with_(mapped_file_size_consume_queue=80)
+    root = new_store(tmp_path / "s", config)
+    samples = [Sample(f"m{number}", "A") for number in range(12)]
+    places = put(root, *samples, Sample("b", "B"), config=config)
+    wipe(root, places[2], places[12])
+    (root / CONSUMEQUEUE / "A" / "0" / f"{80:020d}").unlink()
+    with StoreView.open(root) as view:
+        (queue,) = [queue for queue in plan_queues(view) if queue.topic == "A"]
+    assert (queue.next_after, queue.fillers, queue.taken_away) == (12, 10, ())
+
+
+def test_a_queue_of_which_only_the_name_of_a_file_is_left_begins_there(root: Path) -> None:
+    put(root, Sample("b", "B"))
+    folder = root / CONSUMEQUEUE / "A" / "0"
+    folder.mkdir(parents=True)
+    (folder / f"{8000:020d}").write_bytes(b"\x01" * 60 + bytes(8000 - 60))
+    rebuild_all(root)
+    assert [path.name for path in folder.iterdir()] == [f"{8000:020d}"]
+    put(root, Sample("new", "A"))
+    with StoreView.open(root) as view:
+        assert view.queue_bounds("A", 0)[1] == 401
 
 
 def test_a_record_with_a_wrong_queue_offset_takes_no_place_of_another(root: Path) -> None:

@@ -17,7 +17,7 @@ from tests.support.cli import run
 from tests.support.hand_made import TINY
 from tests.support.java_lock import java_lock
 from tests.support.mended import held, repair, wrong
-from tests.support.samples import Sample
+from tests.support.samples import Sample, prepared
 
 SIZE = 16384
 CONFIG = TINY.with_(mapped_file_size_commit_log=SIZE, mapped_file_size_consume_queue=6000)
@@ -138,6 +138,22 @@ def test_a_misplaced_file_of_another_length_is_mended_in_one_run(root, length):
     assert goes_on(root) == dict(QUEUES)
 
 
+@pytest.mark.parametrize("torn", [False, True], ids=["whole", "torn"])
+def test_a_last_file_with_bytes_past_its_length_is_mended_in_one_run(root, torn):
+    before, last = held(root), logs(root)[-1]
+    with last.open("r+b") as file:
+        if torn:
+            file.seek(SIZE - 100)
+            file.write(b"torn")
+        file.seek(SIZE)
+        file.write(b"behind the end")
+    repair(root)
+    assert last.stat().st_size == SIZE
+    assert wrong(root) == []
+    assert held(root) == before
+    assert goes_on(root) == dict(QUEUES)
+
+
 @READS
 def test_a_log_of_which_only_the_quarantine_has_a_file_is_brought_back_there(root):
     last = logs(root)[-1]
@@ -195,6 +211,38 @@ def test_lost_last_files_are_given_up_and_queues_keep_their_ends(root, missing, 
     assert sum(step.lost or 0 for step in plan.steps) == len(gone)
     assert wrong(root) == []
     assert goes_on(root) == dict(QUEUES)
+
+
+@READS
+@pytest.mark.parametrize("goes_on", [True, False], ids=["middle", "last"])
+def test_all_queues_of_a_record_in_a_lost_file_keep_their_ends(tmp_path, goes_on):
+    """Also where one of them ends later."""
+    root = tmp_path / "s"
+    MessageStore.create(root, CONFIG)
+
+    def fill(store, end):
+        while store.log_end < end:
+            put(store, "T", 0)
+
+    with MessageStore.open(root) as store:
+        fill(store, SIZE + 4000)
+        for queue_id, light in (0, ("%LMQ%x",)), (1, ("%LMQ%y", "all")), (1, ("%LMQ%x",)):
+            store.put(prepared([Sample("m", "orders", queue_id, light=light)]))
+        fill(store, SIZE + 6000)
+        if goes_on:
+            fill(store, 2 * SIZE + 4000)
+            put(store, "orders", 1)
+    with StoreView.open(root) as view:
+        ends = {key: view.max_offset_in_queue(*key) for key in view.queues()}
+    assert set(ends) >= {("orders", 0), ("orders", 1), ("%LMQ%x", 0), ("%LMQ%y", 0), ("all", 1)}
+    logs(root)[1].unlink()
+    repair(root)
+    assert wrong(root) == []
+    with StoreView.open(root) as view:
+        assert {key: view.max_offset_in_queue(*key) for key in view.queues()} == ends
+    with MessageStore.open(root) as store:
+        for topic, queue_id in ends:
+            assert put(store, topic, queue_id) == ends[topic, queue_id]
 
 
 @READS

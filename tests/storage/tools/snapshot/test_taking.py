@@ -15,6 +15,7 @@ from storage.configs.journal import Journal
 from storage.coordination.exclusive import alone
 from storage.errors import StoreInUseError, StoreNotFoundError, StoreNotWritableError
 from storage.files.fs import FileSystem
+from storage.format.properties import encode_properties
 from storage.readonly import StoreView
 from storage.store import MessageStore
 from storage.tools.fsck.fsck import fsck
@@ -25,7 +26,7 @@ from storage.tools.snapshot.snapshot import take_snapshot
 from storage.tools.snapshot.snapshot_source import open_snapshot
 from tests.support.crash import inspect
 from tests.support.oracle import ENTRY, INDEX_HEADER, Found
-from tests.support.samples import TINY, Ticking, batch, new_store, open_store, prepared
+from tests.support.samples import TINY, Sample, Ticking, batch, new_store, open_store, prepared
 
 PLENTY = TINY.with_(max_hash_slot_num=7, max_index_num=500)
 
@@ -70,6 +71,35 @@ def test_files_that_retention_deletes_meanwhile_take_older_ones_along(root, tmp_
     with StoreView.open(tmp_path / "new") as view:
         found = sum(b - a for a, b in (view.queue_bounds(*queue) for queue in view.queues()))
     assert found == len(expected)
+
+
+def test_units_that_a_crashed_store_lacks_are_made_with_its_own_delay_levels(tmp_path):
+    config = TINY.with_(message_delay_level="1s 7s")
+    root = new_store(tmp_path / "store", config)
+    properties = encode_properties({"UNIQ_KEY": "m", "DELAY": "2"})
+    message = Sample("m", "SCHEDULE_TOPIC_XXXX", 1).inner()
+    message = message._replace(properties=properties, delay_time_level=2, delay_ms=7_000)
+    with open_store(root, config, clock=Ticking()) as store:
+        fill(store, "m", 1)
+        store.put_message(message)
+        store.put_message(message)
+    with StoreView.open(root) as view:
+        units = [view.unit("SCHEDULE_TOPIC_XXXX", 1, number) for number in (0, 1)]
+        at = view.store_timestamp("SCHEDULE_TOPIC_XXXX", 1, 1)
+    assert units[1] is not None
+    assert at is not None
+    assert units[1][2] == at + 7_000
+    (path,) = (root / "consumequeue/SCHEDULE_TOPIC_XXXX/1").iterdir()
+    with path.open("r+b") as file:
+        file.seek(20)
+        file.write(bytes(20))
+    (root / "abort").touch()
+    (root / "rmqctl/shared").unlink()
+    take_snapshot(root, tmp_path / "snap", now_ms=1)
+    done = restore_snapshot(open_snapshot(tmp_path / "snap"), tmp_path / "new", run="x")
+    assert done.settled
+    with StoreView.open(tmp_path / "new") as view:
+        assert [view.unit("SCHEDULE_TOPIC_XXXX", 1, number) for number in (0, 1)] == units
 
 
 @pytest.mark.parametrize("number", [500, 501, 0x7FFFFFFF])
