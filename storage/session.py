@@ -25,7 +25,16 @@ from storage.coordination.write_lock import WriteLock
 from storage.files.access import not_writable, refuse_unwritable
 from storage.files.creating import remove_left
 from storage.files.ownership import refuse_to_shut_out
-from storage.format.names import ABORT, COMMITLOG, CONFIG, CONSUMEQUEUE, INDEX, LOCK, OURS
+from storage.format.names import (
+    ABORT,
+    COMMITLOG,
+    CONFIG,
+    CONSUMEQUEUE,
+    INDEX,
+    LOCK,
+    OURS,
+    REBUILT_FOLDER,
+)
 from storage.platform.mounts import NETWORK, file_system_of
 
 from .errors import StoreBrokenError, StoreContradictionError, StoreNotWritableError
@@ -79,6 +88,7 @@ class Session:
             if first:  # no other writer is in; killed ones may have left files
                 for folder in (OURS, CONFIG):
                     remove_left(root / folder)
+                _remove_rebuilt(root)
             fs.make_dirs(root / OURS)
             self.shared = SharedState(fs, root, writable=True)
             try:
@@ -205,6 +215,15 @@ class Session:
         self._has_left = True
         self.write_lock.shut()
         self.write_lock.shared = None
+
+
+def _remove_rebuilt(root: Path) -> None:
+    """Remove what a rebuild has left that was killed: one that runs has the write lock."""
+    folder = root / OURS / REBUILT_FOLDER
+    if folder.is_dir() and not folder.is_symlink():
+        from shutil import rmtree  # takes 5 ms, which a plain start does not need
+
+        rmtree(folder, ignore_errors=True)
 
 
 def _refuse_several_file_systems(root: Path) -> None:

@@ -30,6 +30,7 @@ from storage.format.names import (
     CONFIG,
     INDEX,
     OURS,
+    REBUILT_FOLDER,
     SINK_FOLDER,
     SNAPSHOT_MANIFEST,
 )
@@ -51,7 +52,7 @@ _MOST_SMALL: Final = 128 << 20
 """Bytes of a file that is fetched whole; those of the settings are smaller."""
 _LEFT_OUT: Final = frozenset(
     {"shared", "queues", "bells", "locks", "kept", "set-aside", "quarantine", "journal", "redrives"}
-) | {SINK_FOLDER}
+) | {SINK_FOLDER, REBUILT_FOLDER}
 """What rmqctl keeps for its processes, or for commands that change a store."""
 
 Asked = tuple[str, "NDArray[np.int64]", "NDArray[np.int64]"]
@@ -268,7 +269,7 @@ class StoreCopy:
 
 def _is_left_out(parts: Sequence[str]) -> bool:
     if parts[0] == OURS:
-        return len(parts) == 1 or parts[1] in _LEFT_OUT or parts[-1].endswith(".lock")
+        return len(parts) == 1 or parts[1] in _LEFT_OUT or parts[-1].endswith((".lock", ".tmp"))
     return parts[0] == INDEX
 
 

@@ -33,6 +33,8 @@ MEMBERS_FOLDER: Final = "members"
 """Folder in it of the processes that have clients."""
 SINK_FOLDER: Final = "sink"
 """Folder in it of what writes of Spark have begun or done."""
+REBUILT_FOLDER: Final = "rebuilt"
+"""Folder in it of rebuilt queue and index files that are not in their place yet."""
 
 OFFSET_NAME_DIGITS: Final = 20
 INDEX_NAME_DIGITS: Final = 17

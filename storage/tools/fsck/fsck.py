@@ -1,7 +1,8 @@
 """One check of a whole store: log, queues, index, checkpoint, offsets, settings.
 
 Reads only, takes no lock, and may run beside writers: it notes the log's end first and the queues'
-ends after it, and ignores everything whose record ends after that. Memory does not grow with the
+ends after it, and ignores everything whose record ends after that. What is deleted meanwhile is
+ignored, too (:mod:`.deletions`). Memory does not grow with the
 store: the log is read in blocks of some ten thousand records.
 """
 
@@ -22,6 +23,7 @@ from storage.read.scan_bounds import ScanBounds
 from storage.record_batch.queue_numbers import TopicNames
 from storage.tools.config_recovery.own_files import salvaged_deleted_topics
 
+from .deletions import Deletions
 from .findings import Code, Finding, Report, Severity
 from .index import IndexCheck
 from .index_compare import EntryNotes, IndexComparison
@@ -151,6 +153,7 @@ class _Run:
         self._of_files: list[Finding] = []  # about lengths and names of files
         self._holes: list[tuple[str, int, int]] = []
         self._files = view.files.apart()
+        self._deletions = Deletions(view)
 
     def check(
         self,
@@ -168,6 +171,7 @@ class _Run:
         self._keys_from = bounds.keys_from()
         log_end = whole_end = bounds.log_end()
         next_offsets = {key: bounds.next_offset(*key) for key in bounds.queues()}
+        self._deletions.next_offsets = next_offsets
         log_min = min(view.log_min_offset(), log_end)
         live = bool(holders.writers) or holders.java_locked
         if holders.java_locked and isinstance(bounds, ScanBounds):
@@ -262,7 +266,15 @@ class _Run:
         }
         checked = self.report.checked
         if self._parts & {Part.LOG, Part.QUEUE}:
-            check_samples(self._files, wanted, self.emit, checked, log_min=log_min, log_end=log_end)
+            check_samples(
+                self._files,
+                wanted,
+                self.emit,
+                checked,
+                log_min=log_min,
+                log_end=log_end,
+                deletions=self._deletions,
+            )
         if Part.INDEX in self._parts and self._view.config.message_index_enable:
             check_index_heads(self._view.root, self._view.config, self.emit, checked)
         return newest_record_time(self._files, next_offsets)
@@ -273,8 +285,9 @@ class _Run:
         """Report findings of files that the walk through the log has not reported with their
         meaning."""
         for finding in self._of_files:
-            if finding.file not in self._reported.files:
-                self.emit(finding)
+            if finding.file in self._reported.files or self._deletions.has_gone(finding.file):
+                continue
+            self.emit(finding)
 
     def _check_files(self) -> None:
         emit = self._of_files.append
@@ -300,6 +313,7 @@ class _Run:
             log_end=log_end,
             check_crc=check_crc,
             reported=self._reported if log else None,
+            deletions=self._deletions,
         )
 
     def _is_filled(self, key: tuple[str, int], start: int, end: int) -> bool:
@@ -337,6 +351,7 @@ class _Run:
                 reported=self._reported,
             )
             self._index.load()
+        first = max(log_min, self._deletions.log_min())  # index files may have gone meanwhile
 
         def with_log(log: LogCheck, reported: Reported) -> LogPass:
             queues = index = None
@@ -348,12 +363,13 @@ class _Run:
                     next_offsets,
                     wanted=self._wanted,
                     deleted=deleted,
+                    deletions=self._deletions,
                 )
             if self._index is not None:
                 index = IndexComparison(
                     self._index.files,
                     self._topics,
-                    log_min=log_min,
+                    log_min=first,
                     keys_from=self._keys_from,
                     live=live,
                     wanted=self._wanted,
@@ -386,6 +402,7 @@ class _Run:
                 holes=self._holes,
                 closed=not (self._view.root / ABORT).exists(),
                 filled=self._is_filled,
+                deletions=self._deletions,
             )
         known = len(self.report.findings)
         self._go_on(walk)

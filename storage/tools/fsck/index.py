@@ -77,15 +77,19 @@ class IndexCheck:
         usual = self._config.index_file_size
         usable = [path for path in paths if is_index_file_name(path.name) and path.is_file()]
         for path in usable:
+            try:
+                length = path.stat().st_size
+                live = self._live and path == usable[-1]
+                file = IndexFile(path, self._config, live=live) if length else None
+            except FileNotFoundError:  # deleted meanwhile
+                continue
             self._checked.files += 1
-            length = path.stat().st_size
             what = f"the file has {length} bytes, those of this store {usual}"
             effect = "it is not searched" if length < usual else "none"
             problem = Problem(Code.INDEX_FILE_LENGTH, None, what, effect)
-            if not length:
+            if file is None:
                 self._report(path.name, [problem], self._emit)
                 continue
-            file = IndexFile(path, self._config, live=self._live and path == usable[-1])
             if length != usual:
                 file.problems.append(problem)
             self._checked.index_entries += file.count - 1

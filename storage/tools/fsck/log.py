@@ -17,6 +17,7 @@ from storage.record_batch.queue_numbers import TopicNames
 from storage.record_batch.record_batch import RecordBatch, read_block
 
 from .bodies import empty_bodies, packed_rows, unreadable_body
+from .deletions import Deletions
 from .findings import Checked, Code, Finding, Severity
 from .log_part import LogPart
 from .reported import Reported
@@ -34,8 +35,9 @@ _BACK: Final = "a search by time may give a wrong message there"
 class LogCheck:
     """Walks the log from ``start`` to ``log_end`` and gives its records in blocks.
 
-    Places that a finding names are noted in ``reported``; None if findings are dropped. The walk
-    may go on where a walk through another part has ended (:meth:`absorb`).
+    Places that a finding names are noted in ``reported``; None if findings are dropped. Files that
+    ``deletions`` knows of are passed without a finding. The walk may go on where a walk through
+    another part has ended (:meth:`absorb`).
     """
 
     def __init__(
@@ -49,8 +51,10 @@ class LogCheck:
         log_end: int,
         check_crc: bool,
         reported: Reported | None,
+        deletions: Deletions,
     ) -> None:
         self._log = log
+        self._deletions = deletions
         self._topics = topics
         self._emit = self.emit = emit
         self._checked = checked
@@ -85,6 +89,7 @@ class LogCheck:
             log_end=self._log_end,
             check_crc=self._check_crc,
             reported=reported,
+            deletions=self._deletions,
         )
 
     def blocks(self, until: int) -> Iterator[tuple[RecordBatch, Mask]]:
@@ -374,9 +379,15 @@ class LogCheck:
                 Severity.WARNING,
             )
             return
-        self._reported.add(start, start + length)
+        self._reported.add(start, start + length)  # units and keys of deleted records, too
+        if file is None:
+            there = min(max(start, self._deletions.log_min()), start + length)
+            start, length = there, start + length - there
+            if not length:
+                return
         code, what = Code.LOG_BYTES_LOST, f"{length} bytes are no records: {reason}"
         if file is None:
+            position = start % file_size
             code, what = Code.LOG_FILE_MISSING, self._absence(start - position)
             if length > file_size:
                 what = f"{counted(length // file_size, 'file')} from here on missing"

@@ -20,6 +20,7 @@ from storage.record_batch.arrays import Longs
 from storage.record_batch.queue_numbers import TopicNames
 from storage.record_batch.record_batch import MARK_DELAY, MARK_LIGHT, RecordBatch
 
+from .deletions import Deletions
 from .offset_runs import OffsetRuns
 from .orphan_records import ClaimsPart, OrphanRecords, QueueKey
 from .unconfirmed import Mask
@@ -84,6 +85,7 @@ class QueueComparison:
         *,
         wanted: frozenset[str] | None,
         deleted: DeletedTopics,
+        deletions: Deletions,
     ) -> None:
         self._files = files
         self._ext = ext
@@ -91,6 +93,7 @@ class QueueComparison:
         self._next_offsets = next_offsets
         self._wanted = wanted
         self._deleted = deleted
+        self._deletions = deletions
         self.claims = OrphanRecords(files.log.file_size)
         self.queues: dict[QueueKey, Queue] = {}
         self.units = 0
@@ -193,7 +196,8 @@ class QueueComparison:
         queue.runs.well.add_all(queue_offsets[well])
         self.claims.seen(offsets, well)
         if not well.all():
-            odd = queue_offsets[~well], offsets[~well], present[~well]
+            rows = ~well & (offsets >= self._deletions.records_gone_to(key))
+            odd = queue_offsets[rows], offsets[rows], present[rows]
             if not self.claims.add(key, *odd):
                 self._give_up(key, *odd)
         found = units["tags_code"].astype(np.int64)

@@ -14,6 +14,7 @@ from storage.format.names import COMMITLOG, CONSUMEQUEUE, file_name
 from storage.format.record import CheckKind, check_record, read_head
 from storage.record_batch.arrays import Longs
 
+from .deletions import Deletions
 from .findings import Checked, Code, Finding, Severity
 from .offset_runs import OffsetRuns
 from .orphan_records import OrphanRecord, QueueKey
@@ -55,6 +56,7 @@ class QueueCheck:
         holes: list[tuple[str, int, int]],
         closed: bool,
         filled: Filled,
+        deletions: Deletions,
     ) -> None:
         self._files = files
         self._comparison = comparison
@@ -62,6 +64,7 @@ class QueueCheck:
         self._holes = holes
         self._closed = closed
         self._filled = filled
+        self._deletions = deletions
         self._emit = emit
         self._emit_if_quiet = emit_if_quiet
         self._checked = checked
@@ -109,6 +112,8 @@ class QueueCheck:
         if self._reported.has(np.array([odd.offset]))[0]:
             return
         key, queue_offset = odd.key, odd.queue_offset
+        if odd.offset < self._deletions.records_gone_to(key):
+            return
         queue = self._comparison.queue(key)
         possible = queue is not None and queue.row is not None and queue_offset >= 0
         possible &= queue_offset < MAX_QUEUE_OFFSET
@@ -169,33 +174,26 @@ class QueueCheck:
         self._resolve()
         for key in sorted(self._comparison.queues):
             queue = self._comparison.queues[key]
-            where = f"{key[0]} queue {key[1]}"
             for start, end in queue.runs.tags_wrong:
                 self._report(
                     Code.TAG_HASH_WRONG,
                     key,
-                    start,
-                    f"{where}: {_span(start, end)}: the unit's tag hash is not that of the record",
+                    (start, end),
+                    "the unit's tag hash is not that of the record",
                     "subscriptions by tag miss these messages, or get them without asking",
                 )
-            self._tell_lacking(key, queue, where)
+            self._tell_lacking(key, queue)
             self._tell_short_files(key, queue)
             self._check_unclaimed(key, queue)
 
-    def _tell_lacking(self, key: QueueKey, queue: Queue, where: str) -> None:
+    def _tell_lacking(self, key: QueueKey, queue: Queue) -> None:
         """Report records that have no right unit."""
         for start, end in self._lacking(key, queue):
             if any(queue.runs.wrong.missing(start, end)):
                 code, what = Code.UNIT_MISSING, "the records have no unit"
             else:
                 code, what = Code.UNIT_WRONG, "the units do not point at their records"
-            self._report(
-                code,
-                key,
-                start,
-                f"{where}: {_span(start, end)}: {what}",
-                *self._hole_harms(key, start, end),
-            )
+            self._report(code, key, (start, end), what, *self._hole_harms(key, start, end))
 
     def _hole_harms(self, key: QueueKey, start: int, end: int) -> tuple[str, Severity]:
         """Effect and severity of records without a right unit.
@@ -317,7 +315,6 @@ class QueueCheck:
         return whole and bool(read_head(file.view, position).physical_offset == offset)
 
     def _unclaimed(self, code: Code, key: QueueKey, start: int, end: int) -> None:
-        where, span = f"{key[0]} queue {key[1]}", _span(start, end)
         if code is Code.QUEUE_GAP:
             what, effect = "neither unit nor record", "the queue has a gap that consumers pass"
         elif code is Code.UNIT_WRONG:
@@ -330,7 +327,7 @@ class QueueCheck:
             what = "the log holds no whole record for the units"
             effect = "these messages cannot be read"
         severity = Severity.ERROR if code is Code.UNIT_WITHOUT_RECORD else Severity.WARNING
-        self._report(code, key, start, f"{where}: {span}: {what}", effect, severity)
+        self._report(code, key, (start, end), what, effect, severity)
 
     def _first_in_range(self, queue: Queue) -> int:
         """First queue offset whose unit points at or after where the check began."""
@@ -357,13 +354,17 @@ class QueueCheck:
         self,
         code: Code,
         key: QueueKey,
-        queue_offset: int,
+        span: tuple[int, int],
         what: str,
         effect: str,
         severity: Severity = Severity.WARNING,
     ) -> None:
+        start, end = max(span[0], self._deletions.units_gone_to(key)), span[1]
+        if start >= end:
+            return
+        what = f"{key[0]} queue {key[1]}: {_span(start, end)}: {what}"
         row = self._files.queue(*key)
-        byte = queue_offset * CQ_STORE_UNIT_SIZE
+        byte = start * CQ_STORE_UNIT_SIZE
         within = byte % row.file_size if row is not None else 0
         path = f"{CONSUMEQUEUE}/{key[0]}/{key[1]}/{file_name(byte - within)}"
         fix = f"{_REBUILD} -t {key[0]}"

@@ -8,6 +8,7 @@ all ends. Data between samples is not checked; the full check reads everything.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +21,7 @@ from storage.format.names import COMMITLOG, CONSUMEQUEUE, INDEX, file_name, is_i
 from storage.format.record import CheckKind, check_record, decode_record, read_head
 from storage.record_batch.arrays import Longs
 
+from .deletions import Deletions
 from .findings import Checked, Code, Finding, Severity
 from .units import units_at
 
@@ -41,6 +43,7 @@ def check_samples(
     *,
     log_min: int,
     log_end: int,
+    deletions: Deletions,
 ) -> None:
     """Check the first record of each log file and some units of each queue."""
     size = files.log.file_size
@@ -49,7 +52,7 @@ def check_samples(
         if log_min <= first < log_end:
             problem = _problem_at(files.log, first, None)
             checked.records += problem is None
-            if problem is not None:
+            if problem is not None and first >= deletions.log_min():
                 reported.add(first)
                 _emit_record(emit, size, first, problem)
     each = max(2, SAMPLES // max(1, len(next_offsets)))
@@ -57,9 +60,8 @@ def check_samples(
         row = files.queue(*key)
         if row is not None and row.relist():
             start = row.offsets()[0] // CQ_STORE_UNIT_SIZE
-            _check_units(
-                files, row, key, places(start, end, each), emit, checked, log_min, reported
-            )
+            numbers = places(start, end, each)
+            _check_units(files, row, key, numbers, emit, checked, log_min, reported, deletions)
 
 
 def places(start: int, end: int, count: int) -> Longs:
@@ -77,6 +79,7 @@ def _check_units(
     checked: Checked,
     log_min: int,
     reported: set[int],
+    deletions: Deletions,
 ) -> None:
     units = units_at(row, numbers)
     checked.units += len(units)
@@ -84,6 +87,8 @@ def _check_units(
     for number, (offset, size, _) in zip(numbers.tolist(), units.tolist(), strict=True):
         if size <= 0 or offset < 0:
             first = number * CQ_STORE_UNIT_SIZE // row.file_size * row.file_size
+            if number < deletions.units_gone_to(key):
+                continue
             if row.at(first) is not None or first > row.offsets()[-1]:
                 _emit_unit(emit, row, key, number, f"{where} {number}: there is no unit")
             continue  # else a file between others is missing, which is reported
@@ -92,7 +97,7 @@ def _check_units(
         problem = _problem_at(files.log, offset, size)
         if problem is None:
             checked.records += 1
-        elif offset not in reported:
+        elif offset not in reported and offset >= deletions.records_gone_to(key):
             _emit_record(emit, files.log.file_size, offset, f"{where} {number}: {problem}")
 
 
@@ -140,29 +145,33 @@ def check_index_heads(root: Path, config: StoreConfig, emit: Emit, checked: Chec
     folder = root / INDEX
     paths = sorted(folder.iterdir()) if folder.is_dir() else []
     for path in paths:
-        if not is_index_file_name(path.name) or not path.is_file():
-            continue
-        checked.files += 1
-        length = path.stat().st_size
-        if length < config.index_file_size:
-            what = f"the file has {length} bytes, those of this store {config.index_file_size}"
-            _emit_index(emit, path, Code.INDEX_FILE_LENGTH, None, what)
-            continue
-        with path.open("rb") as file:
-            header = IndexHeader.unpack_from(file.read(INDEX_HEADER_SIZE))
-            last = header.next_entry - 1
-            if last < 1 or last >= config.max_index_num:
-                if header.index_count not in (0, 1):
-                    _emit_index(emit, path, Code.INDEX_HEADER_WRONG, 0, f"it counts {last} keys")
-                continue
-            ends = []
-            for number in (1, last):
-                file.seek(entry_position(config.max_hash_slot_num, number))
-                ends.append(INDEX_ENTRY.unpack(file.read(INDEX_ENTRY.size))[1])
-        checked.index_entries += 2
-        if ends != [header.begin_phy_offset, header.end_phy_offset]:
-            what = "it does not begin or end with its first and last key"
-            _emit_index(emit, path, Code.INDEX_HEADER_WRONG, 0, what)
+        if is_index_file_name(path.name) and path.is_file():
+            with suppress(FileNotFoundError):  # deleted meanwhile
+                _check_head(path, config, emit, checked)
+
+
+def _check_head(path: Path, config: StoreConfig, emit: Emit, checked: Checked) -> None:
+    length = path.stat().st_size
+    checked.files += 1
+    if length < config.index_file_size:
+        what = f"the file has {length} bytes, those of this store {config.index_file_size}"
+        _emit_index(emit, path, Code.INDEX_FILE_LENGTH, None, what)
+        return
+    with path.open("rb") as file:
+        header = IndexHeader.unpack_from(file.read(INDEX_HEADER_SIZE))
+        last = header.next_entry - 1
+        if last < 1 or last >= config.max_index_num:
+            if header.index_count not in (0, 1):
+                _emit_index(emit, path, Code.INDEX_HEADER_WRONG, 0, f"it counts {last} keys")
+            return
+        ends = []
+        for number in (1, last):
+            file.seek(entry_position(config.max_hash_slot_num, number))
+            ends.append(INDEX_ENTRY.unpack(file.read(INDEX_ENTRY.size))[1])
+    checked.index_entries += 2
+    if ends != [header.begin_phy_offset, header.end_phy_offset]:
+        what = "it does not begin or end with its first and last key"
+        _emit_index(emit, path, Code.INDEX_HEADER_WRONG, 0, what)
 
 
 def _emit_index(emit: Emit, path: Path, code: Code, position: int | None, what: str) -> None:

@@ -113,9 +113,12 @@ class FileCheck:
             if offset is None or offset % size:
                 self._foreign(path, f"not the name of a file of {size} bytes; {_REFUSES}")
                 continue
+            try:
+                length = path.stat().st_size
+            except FileNotFoundError:  # deleted meanwhile
+                continue
             offsets.append(offset)
             self._checked.files += 1
-            length = path.stat().st_size
             if length != size:
                 if length < size:
                     self._hole(folder, offset + length, offset + size)
@@ -146,9 +149,11 @@ class FileCheck:
         if len(offsets) < 2:
             return
         path = queue / file_name(offsets[-1])
-        with path.open("rb") as file:
-            if any(file.read(4096)):
+        try:
+            if any(read_first(path, 4096)):
                 return
+        except FileNotFoundError:  # deleted meanwhile
+            return
         self._add(
             Code.QUEUE_FILE_EMPTY,
             Severity.WARNING,

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 from storage.coordination.exclusive import distrust_shared_state
 from storage.errors import StoreNotWritableError
 from storage.files.fs import FileSystem
-from storage.format.names import ABORT, COMMITLOG, INDEX, OURS
+from storage.format.names import ABORT, COMMITLOG, INDEX, OURS, REBUILT_FOLDER
 from storage.tools.quarantine import Quarantine
 
 from .index import RebuiltIndexFile
@@ -29,19 +29,18 @@ from .queue import RebuiltQueue, folder_of
 if TYPE_CHECKING:
     from storage.readonly import StoreView
 
-STAGING: Final = "rebuilt"
-"""Folder in ``<store>/rmqctl/`` of files that are not in their place yet."""
 WHY: Final = "REBUILT"
 """The reason of replaced files in the quarantine's manifest."""
 
 
 @contextmanager
 def staging(root: Path, fs: FileSystem) -> Iterator[Path]:
-    """An empty folder for new files on the store's file system; removed afterwards.
+    """An empty folder for new files on the store's file system; removed afterwards, and after a
+    kill by the next first writer.
 
     Raises StoreNotWritableError for a link in its place.
     """
-    folder = root / OURS / STAGING
+    folder = root / OURS / REBUILT_FOLDER
     if folder.is_symlink():
         raise StoreNotWritableError(folder, "it is a symbolic link; remove it")
     shutil.rmtree(folder, ignore_errors=True)  # of a run that was killed

@@ -43,6 +43,7 @@ from storage.format.names import (
     LOCK,
     MEMBERS_FOLDER,
     OURS,
+    REBUILT_FOLDER,
     SINK_FOLDER,
     SNAPSHOT_MANIFEST,
 )
@@ -61,7 +62,7 @@ _OFFSETS: Final = (OFFSETS_MARK, OFFSETS_FILE)
 _BEFORE_CONFIG: Final = (DELAY_OFFSET_FILE, LMQ_CONSUMER_OFFSET_FILE, CONSUMER_OFFSET_FILE)
 _NOT_OURS: Final = frozenset(
     {"shared", "queues", "bells", "members", "locks", "kept", "set-aside", "quarantine", "lock"}
-) | {SINK_FOLDER}
+) | {SINK_FOLDER, REBUILT_FOLDER}
 _STAGED: Final = (".new", ".tmp", ".lock")
 _ELSEWHERE: Final = frozenset({COMMITLOG, CONSUMEQUEUE, INDEX, CONFIG, OURS, CHECKPOINT, ABORT})
 _NOT_OF_A_STORE: Final = frozenset({SNAPSHOT_MANIFEST, LOCK})

@@ -26,6 +26,10 @@ pytestmark = needs_linux_forms
 ROOT = Path(__file__).resolve().parents[3]
 SIZE = 8 << 20
 LOG = "commitlog/00000000000000000000"
+LEFT_OUT = (
+    *("rmqctl/shared", "rmqctl/x.lock", "index/20260101000000000"),
+    *("rmqctl/rebuilt/A/0/00000000000000000000", "rmqctl/.new-index.0123456789abcdef.tmp"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +45,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     for name in ("config/topics.json", "rmqctl/store.json", "rmqctl/samples/1", "abort"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(f"text of {name}")
-    for name in ("rmqctl/shared", "rmqctl/x.lock", "index/20260101000000000", "other/file"):
+    for name in (*LEFT_OUT, "other/file"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text("content")
     (root / "commitlog").mkdir()

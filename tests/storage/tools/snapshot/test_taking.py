@@ -138,6 +138,19 @@ def test_a_topic_that_is_deleted_meanwhile_is_left_out(root, tmp_path, what):
         assert view.queue_bounds("A", 0) == view.queue_bounds("A", 1) == (0, 15)
 
 
+def test_files_of_a_rebuild_that_runs_or_was_killed_stay_out(root, tmp_path):
+    made = root / "rmqctl/rebuilt"
+    with open_store(root, clock=Ticking()) as store:
+        fill(store, "m", 3)
+        (made / "A/0").mkdir(parents=True)
+        (made / "A/0/00000000000000000000").write_bytes(bytes(600))
+        (made / "20260101000000000").touch()
+        os.truncate(made / "20260101000000000", 420_000_040)
+        taken = take_snapshot(root, tmp_path / "snap", now_ms=1)
+    assert not [file.path for file in taken.manifest.files if "rebuilt" in file.path]
+    assert not (tmp_path / "snap/rmqctl/rebuilt").exists()
+
+
 @pytest.mark.slow
 def test_what_belongs_to_processes_and_past_events_stays_out(root, tmp_path):
     ours = root / "rmqctl"
