@@ -44,7 +44,7 @@ def test_the_blocks_of_the_guide_run(
     assert len(blocks) == 8
     shown = []
     with SparkSession("local[2]") as session:
-        names = {"spark": Sql(session.context)}
+        names: dict[str, Any] = {"spark": Sql(session.context)}
         for block in blocks:
             if '"lag_partials"' in block:
                 names["table"] = partials_before_a_commit(names["table"], store)
