@@ -1,39 +1,46 @@
 """Runs that are earlier ones of a log, found without Arrow: most runs of a name.
 
-A Parquet file has the least and the greatest value of a column as plain text, so a file of
-``stores`` holds two marks of its log. A mark in it that a later run has proves that both are of one
-log. Without such a proof the file is read.
+The metadata of a file of ``stores`` is plain text and has the last mark of its log. If a later run
+has that mark, both are of one log, as logs that have parted have no later record in common. Without
+such a proof the file is read.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from .logs import Places
 from .reading import stores_of
-from .tables import Kept
+from .tables import Kept, last_mark_text
 
 if TYPE_CHECKING:
     from analytics.report.amounts import Row
-
-_BLANKS: Final = 4
-"""In a mark that names a record (see ``mark_of``); a shorter text may be part of another one."""
 
 
 class _Chain:
     """Runs of one log, from the newest back; ``last`` is the oldest one that was not read."""
 
-    def __init__(self, marks: set[bytes]) -> None:
-        self.marks = marks
+    def __init__(self, marks: Collection[str]) -> None:
+        self.places = Places(marks)
         self.last: list[Kept] | None = None
+        self._texts = {last_mark_text(mark) for mark in marks}
         self._hit: bytes | None = None
 
-    def has(self, content: bytes) -> bool:
-        """Whether a file's content names a mark of these runs."""
+    def add(self, marks: Collection[str]) -> None:
+        """Add the marks of a run that was read."""
+        self.places.add(marks)
+        self._texts |= {last_mark_text(mark) for mark in marks}
+
+    def has(self, contents: Collection[bytes]) -> bool:
+        """Whether the last mark in each file of a run is one of these runs."""
+        return all(self._has(content) for content in contents)
+
+    def _has(self, content: bytes) -> bool:
         if self._hit is not None and self._hit in content:
             return True
-        self._hit = next((mark for mark in self.marks if mark in content), None)
+        self._hit = next((text for text in self._texts if text in content), None)
         return self._hit is not None
 
 
@@ -53,24 +60,27 @@ def without_proven(
     left: list[Kept] = []
     chains: list[_Chain] = []
     for _, run in sorted(by_run.items(), key=lambda one: -one[0][0]):
-        content = _content(run)
-        if content is None:
+        contents = _contents(run)
+        if contents is None:
             left += run
             continue
-        its = _chain_of(chains, content)
+        its = _chain_of(chains, contents)
         if its is None:
             for chain in chains:
                 if chain.last is not None:
-                    chain.marks |= _marks(chain.last, stores, unreadable)
+                    chain.add(_marks(chain.last, stores, unreadable))
                     left += chain.last
                     chain.last = None
-            its = _chain_of(chains, content)
+            its = _chain_of(chains, contents)
         if its is not None:
             its.last = run
             continue
         left += run
         marks = _marks(run, stores, unreadable)
-        if marks:
+        known = next((chain for chain in chains if chain.places.prove(Places(marks))), None)
+        if known is not None:
+            known.add(marks)
+        elif marks:
             chains.append(_Chain(marks))
     return left
 
@@ -84,24 +94,17 @@ def add_stores(
         stores.update(stores_of(rest, unreadable))
 
 
-def _chain_of(chains: Collection[_Chain], content: bytes) -> _Chain | None:
-    return next((chain for chain in chains if chain.has(content)), None)
+def _chain_of(chains: Collection[_Chain], contents: Collection[bytes]) -> _Chain | None:
+    return next((chain for chain in chains if chain.has(contents)), None)
 
 
-def _marks(
-    run: Collection[Kept], stores: dict[Kept, Row], unreadable: dict[Kept, str]
-) -> set[bytes]:
+def _marks(run: Collection[Kept], stores: dict[Kept, Row], unreadable: dict[Kept, str]) -> set[str]:
     found = stores_of(run, unreadable)
     stores.update(found)
-    return {
-        mark.encode()
-        for row in found.values()
-        for mark in row["marks"] or ()
-        if mark.count(" ") >= _BLANKS
-    }
+    return {mark for row in found.values() for mark in row["marks"] or ()}
 
 
-def _content(run: Collection[Kept]) -> bytes | None:
+def _contents(run: Collection[Kept]) -> list[bytes] | None:
     """The files of a run; None if one of them has been joined, or is of version 1."""
     parts = []
     for kept in run:
@@ -110,4 +113,4 @@ def _content(run: Collection[Kept]) -> bytes | None:
                 parts.append(file.read())
         except OSError:
             return None
-    return b"".join(parts)
+    return parts

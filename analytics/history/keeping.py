@@ -9,11 +9,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analytics.errors import JoinedError
+from analytics.report.copies import NO_RECORD, place_of
 from analytics.report.report import make_report
 from storage.files.creating import replacing
 
 from .reading import again, joined_files, runs_in
-from .tables import TABLES, Kept, arrow, schema, stored_columns, whole_table
+from .tables import (
+    LAST_MARK_KEY,
+    TABLES,
+    Kept,
+    arrow,
+    last_mark_text,
+    schema,
+    stored_columns,
+    whole_table,
+)
 
 if TYPE_CHECKING:
     from analytics.report.amounts import Row
@@ -120,6 +130,11 @@ def _write(kept: Kept, name: str, rows: Sequence[Row]) -> None:
     whole = schema(pyarrow, name)
     stored = pyarrow.schema([whole.field(column) for column in stored_columns(name)])
     table = whole_table(pyarrow, name, pyarrow.Table.from_pylist(rows, stored), kept)
+    if name == "stores":
+        last = max((mark for row in rows for mark in row["marks"]), key=place_of, default=None)
+        if last is not None and not last.endswith(NO_RECORD):
+            metadata = {**table.schema.metadata, LAST_MARK_KEY: last_mark_text(last)}
+            table = table.replace_schema_metadata(metadata)
     path = kept.path(name)
 
     def write() -> None:

@@ -1,7 +1,8 @@
 """Brokers that have one name, kept apart by the marks of their logs.
 
 A store that no list names has the name of its folder, so machines that are set up alike keep their
-reports by one name. A run counts as an earlier one of a later run only if both may be of one log.
+reports by one name. A run counts as an earlier one of a later run only if both may be of one log:
+logs that begin with the same records and have others at a later place are two.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from analytics.report.copies import place_of
 from storage.counted import counted
 
 from .tables import Kept
@@ -25,13 +27,37 @@ _MOST_A_DAY: Final = 48
 """Runs of one name and day whose logs are looked at, the last ones: each may be a file."""
 
 
+class Places:
+    """Marks of a log by their places; several at one place, where a run has several stores."""
+
+    def __init__(self, marks: Iterable[str]) -> None:
+        self._marks: set[str] = set()
+        self._at: dict[int, set[str]] = defaultdict(set)
+        self.add(marks)
+
+    def add(self, marks: Iterable[str]) -> None:
+        """Add the marks of another run of the log."""
+        for mark in marks:
+            self._marks.add(mark)
+            self._at[place_of(mark)].add(mark)
+
+    def fit(self, others: Places) -> bool:
+        """Whether others may be of the same log: no place has other marks in both."""
+        common = self._at.keys() & others._at.keys() - {-1}
+        return not any(self._at[place].isdisjoint(others._at[place]) for place in common)
+
+    def prove(self, others: Places) -> bool:
+        """Whether others are of the same log: some are the same, and none contradicts."""
+        return not self._marks.isdisjoint(others._marks) and self.fit(others)
+
+
 @dataclass
 class _Log:
     """What is known of a log, from its newest run back to older ones."""
 
     newest: list[Kept]
-    marks: set[str]
-    """Of all its runs."""
+    places: Places
+    """The marks of all its runs."""
     first: _State | None
     """The earliest run that has marks; the newest one if none has; None if it is unreadable."""
 
@@ -69,10 +95,10 @@ def newest_of_logs(runs: Collection[Kept], stores: Mapping[Kept, Row]) -> list[l
         state = _state(as_of, [stores[kept] for kept in run if kept in stores])
         known = _log_of(logs, state)
         if known is None:
-            marks = set() if state is None else set(state.marks)
-            logs.append(_Log(sorted(run), marks, state))
+            marks = () if state is None else state.marks
+            logs.append(_Log(sorted(run), Places(marks), state))
         elif state is not None and state.marks:
-            known.marks |= state.marks
+            known.places.add(state.marks)
             known.first = state
     return [log.newest for log in logs]
 
@@ -101,12 +127,14 @@ def _state(as_of: int, rows: Collection[Row]) -> _State | None:
 
 def _log_of(logs: Collection[_Log], state: _State | None) -> _Log | None:
     """The log that a run is an earlier one of; None if it is of another log."""
-    if state is not None:
-        for log in logs:
-            if not log.marks.isdisjoint(state.marks):
-                return log
+    places = Places(() if state is None else state.marks)
     for log in logs:
-        if state is None or log.first is None or _may_become(state, log.first):
+        if log.places.prove(places):
+            return log
+    for log in logs:
+        if state is None or log.first is None:
+            return log
+        if log.places.fit(places) and _may_become(state, log.first):
             return log
     return None
 

@@ -28,6 +28,8 @@ VERSION: Final = 2
 """Of columns and paths. Version 1 had neither TIMESTAMPs nor the names of brokers in its rows."""
 VERSION_KEY: Final = b"rmqctl-history-version"
 """The key of the version in a file's metadata; files of version 1 lack it."""
+LAST_MARK_KEY: Final = b"rmqctl-last-mark"
+"""The key of the last mark of a log in the metadata of a run's own file of ``stores``."""
 
 _PLACE: Final = ("group", "topic")
 _AMOUNTS: Final = ("messages", "bytes")
@@ -197,6 +199,11 @@ def whole_table(arrow: Any, name: str, table: Any, kept: Kept) -> Any:
         else:
             columns.append(table.column(field.name).cast(field.type))
     return arrow.table(columns, schema=wanted)
+
+
+def last_mark_text(mark: str) -> bytes:
+    """How metadata name the last mark of a log: as a text that no other one contains."""
+    return f"last mark: {mark}\n".encode("utf-8", "surrogatepass")
 
 
 def time_column(column: str) -> str:

@@ -28,7 +28,7 @@ _FAR_LONGER: Final = 8
 power of two with more than _SPREAD_FILES multiples only the outermost ones are marked."""
 _MOST_LOOKS: Final = 64
 """Longer logs in which the last record of a log is looked up, the next longer ones."""
-_NO_RECORD: Final = " -"
+NO_RECORD: Final = " -"
 """How the mark of a place ends where no record begins."""
 
 
@@ -190,7 +190,7 @@ class _Pairs(Generic[S]):
         """Of pairs that have parted as a look has shown: their marks of one place."""
         having: dict[str, list[int]] = defaultdict(list)
         for number, log in enumerate(logs):
-            marks = [mark for mark in log.marks if not mark.endswith(_NO_RECORD)]
+            marks = [mark for mark in log.marks if not mark.endswith(NO_RECORD)]
             for longer in sorted({one for mark in marks for one in having[mark]}, reverse=True):
                 if _contradict(self._known[number], self._known[longer]):
                     self.parted[number].append(longer)
@@ -224,7 +224,7 @@ class _Pairs(Generic[S]):
         answers = looks.marks_at([(self._logs[number], some) for number, some in items])
         for (number, some), marks in zip(items, answers, strict=True):
             for place, mark in zip(some, marks, strict=True):
-                self._known[number][place] = mark or f"{place}{_NO_RECORD}"
+                self._known[number][place] = mark or f"{place}{NO_RECORD}"
         for number, longer in wanted.items():
             begins_alike = set(self.copied[number])
             self.copied[number] = []

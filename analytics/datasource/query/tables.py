@@ -94,7 +94,7 @@ lag             progress and lag of groups
 lag_partials    unread messages, counted from one of the committed offsets
                 (``from_offset``) to the next, by minute and, in rows of their own, by tag; of
                 those whose units are missing only the number is known, in rows without minute,
-                tag and bytes
+                tag and bytes. Offsets to join them with are read before them
 
 The others are those of whole stores, see analytics.store_rows.row_types.
 """

@@ -69,7 +69,7 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         check_named(refs, self._options, may_come=True)
         begins = {
             found.key: self._begin_of(log)
-            for log, found in zip(logs, find_positions({}, logs), strict=True)
+            for log, found in zip(logs, self._find({}, logs), strict=True)
         }
         if self._progress is not None:
             self._progress.begin_new(refs, begins)
@@ -91,7 +91,7 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         logs = self._last if self._last is not None else self._look()
         places = [
             self._place(log, found)
-            for log, found in zip(logs, find_positions(start, logs), strict=True)
+            for log, found in zip(logs, self._find(start, logs), strict=True)
         ]
         self._seen = places
         if self._progress is not None:
@@ -105,7 +105,8 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for place, end in zip(places, ends, strict=True):
             before, first = place.before, place.first
             if place.is_new or end != before.offset or first != before.offset:
-                since = None if first == before.offset else first
+                is_known = first == before.offset and (not place.is_new or first == place.log.begin)
+                since = None if is_known else first
                 marks = marks_before(place.log, end)
                 moved = before.moved(end, marks, since)
                 result[place.key] = moved.seen_in(place.log.ref, place.key).stored()
@@ -148,7 +149,7 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         logs = [place.log for place in self._seen] or self._look()
         named: set[str] = set()
         parts: list[BatchPart] = []
-        for log, found in zip(logs, find_positions(end, logs), strict=True):
+        for log, found in zip(logs, self._find(end, logs), strict=True):
             if found.key not in changed or found.position is None:
                 continue
             named.add(found.key)
@@ -170,8 +171,8 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         logs = self._look()
         progress.write(
             (found.key, log.ref, found.position)
-            for log, found in zip(logs, find_positions(end, logs), strict=True)
-            if found.position is not None
+            for log, found in zip(logs, self._find(end, logs), strict=True)
+            if found.position is not None and not found.is_new
         )
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -184,6 +185,9 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _look(self) -> Sequence[LogNow]:
         return kept_logs(self._options, self._looks)
+
+    def _find(self, stored: Mapping[str, Any], logs: Sequence[LogNow]) -> Sequence[Found]:
+        return find_positions(stored, logs, copies_once=self._options.copies_once)
 
     def _begin_of(self, log: LogNow) -> Position:
         starting = self._options.starting
@@ -226,7 +230,8 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         before = found.position
         if before is None:
             return _Place(found.key, log, Position(log.begin), log.begin, is_new=True)
-        return _Place(found.key, log, before, self._go_on_at(log, found, before), is_new=False)
+        first = self._go_on_at(log, found, before)
+        return _Place(found.key, log, before, first, is_new=found.is_new)
 
     def _waits(self, places: Sequence[_Place]) -> bool:
         """Whether a batch waits for more messages; the first one does not."""

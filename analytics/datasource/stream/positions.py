@@ -5,6 +5,9 @@ has been given, and ``marks`` of records before it (``analytics.report.copies``)
 again by its marks, whatever its folder is called by then. The key of a store in the JSON is only
 the name under which the stream saw it first; ``name`` is a later one. Older checkpoints have the
 offset alone; these stores are found by name.
+
+A log without a position that begins like one that the stream has read, such as a slave that lacked
+the last records of its master, goes on where its records begin to be others.
 """
 
 from __future__ import annotations
@@ -19,6 +22,8 @@ from analytics.report.stores import short_name
 from storage.read.log_offsets import first_at, place_from
 from storage.readonly import StoreView
 
+from .parting import parts_at
+
 if TYPE_CHECKING:
     from analytics.datasource.plan.log_now import LogNow
     from analytics.report.stores import StoreRef
@@ -30,8 +35,8 @@ class Position(NamedTuple):
     offset: int
     marks: tuple[str, ...] = ()
     since: int | None = None
-    """Where the last batch began, if that was not the end of the batch before: what lay in between
-    was gone."""
+    """Where the last batch began, if that was not the end of the batch before (what lay in between
+    was gone) or, in a new store, not its begin (what lay before was given of another store)."""
     floors: Mapping[str, Mapping[str, int]] = {}
     """By topic and queue: the first message that a new stream reads, where it lies after
     ``offset``."""
@@ -84,8 +89,14 @@ class Agreement(NamedTuple):
     gone: bool = False
     """The last of the records is not there any more, and retention did not delete it."""
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the log has all that was read of it, as far as is known."""
+        return not self.other and not self.gone
+
 
 _UNKNOWN: Final = Agreement(same=False, other=False)
+_SAME: Final = Agreement(same=True, other=False)
 
 
 def marks_before(log: LogNow, offset: int) -> tuple[str, ...]:
@@ -113,13 +124,17 @@ class Found(NamedTuple):
 
     key: str
     position: Position | None
-    """None for a store that is new to the stream."""
+    """None for a store that is new to the stream, and begins like none that it has read."""
     agreement: Agreement
+    is_new: bool = False
+    """Whether the position, if any, is that of another store, or was made from it."""
 
 
-def find_positions(stored: Mapping[str, Any], logs: Sequence[LogNow]) -> list[Found]:
+def find_positions(
+    stored: Mapping[str, Any], logs: Sequence[LogNow], *, copies_once: bool
+) -> list[Found]:
     """Find the position of each store. Raises OptionError where names are all that is known, and
-    fit two stores."""
+    fit two stores. Without ``copies_once`` a new store has none, whatever its records are."""
     positions = {key: Position.of(value) for key, value in stored.items()}
     how = _Agreements(logs, positions)
     found: dict[int, str] = {}
@@ -158,7 +173,10 @@ def find_positions(stored: Mapping[str, Any], logs: Sequence[LogNow]) -> list[Fo
             more = (f"{log.ref.path}#{n}" for n in range(2, len(positions) + len(logs) + 2))
             key = next(name for name in (*names, *more) if name not in used)
             used.add(key)
-            result.append(Found(key, None, _UNKNOWN))
+            begin = None
+            if copies_once:
+                begin = _begin_alike(key, number, logs, positions, how, found)
+            result.append(begin or Found(key, None, _UNKNOWN, is_new=True))
         else:
             result.append(Found(known, positions[known], how.whole(number, known)))
     return result
@@ -197,6 +215,28 @@ class _Agreements:
                 for place in new:
                     self._known[number, place] = lasting_mark_at(files, place)
         return [self._known[number, place] for place in places]
+
+
+def _begin_alike(
+    new_key: str,
+    number: int,
+    logs: Sequence[LogNow],
+    positions: Mapping[str, Position],
+    how: _Agreements,
+    found: Mapping[int, str],
+) -> Found | None:
+    """Where a log goes on that begins like one that the stream has read; None if none does."""
+    alike = {key: how.whole(number, key) for key in positions if how.of(number, key).same}
+    if not alike:
+        return None
+    key = max(alike, key=lambda key: (alike[key].is_whole, positions[key].offset))
+    position, log = positions[key], logs[number]
+    owner = next((one for one, taken in found.items() if taken == key), None)
+    if alike[key].is_whole or owner is None or not how.whole(owner, key).is_whole:
+        begin = Position(position.offset, position.marks)
+        return Found(new_key, begin, alike[key], is_new=True)
+    at = parts_at(log, logs[owner], position.offset)
+    return Found(new_key, Position(at, marks_before(log, at)), _SAME, is_new=True)
 
 
 def _take_by_short_name(

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from .rows import LagRow
 
 _BEGIN: Final = b'{"as_of":'
-"""How each record begins, unless a crash has cut it before."""
+"""How each record begins, unless a crash or a full disk has cut it before."""
+_HEAD_BYTES: Final = 4096
 
 
 def record(path: Path, rows: "Iterable[LagRow]", as_of: int, doubt: str | None = None) -> int:
@@ -29,7 +30,7 @@ def record(path: Path, rows: "Iterable[LagRow]", as_of: int, doubt: str | None =
     ``doubt`` is the reason why the progress of groups may not be their last.
 
     The line is written with one call, so several writers may share a file. After a line that a
-    crash has cut, a new line begins.
+    crash or a full disk has cut, a new line begins.
     """
     fields = RecordedRow._fields
     groups = [{name: getattr(row, name) for name in fields} for row in rows]
@@ -48,14 +49,27 @@ def record(path: Path, rows: "Iterable[LagRow]", as_of: int, doubt: str | None =
 
 
 def check_appendable(path: Path) -> None:
-    """Raise ValueError for a file that neither begins as a record nor is empty or missing; a line
-    after its text would damage it. Raises OSError, too."""
+    """Raise ValueError for a file that neither begins as a record, whole or cut, nor is empty or
+    missing; a line after its text would damage it. Raises OSError, too."""
     if not path.is_file():  # a pipe would be waited for
         return
     with path.open("rb") as file:
-        begin = file.read(len(_BEGIN))
-    if not _BEGIN.startswith(begin):
-        raise ValueError(f"{path} is no file of 'lag record', and nothing is appended to it")
+        head = file.read(_HEAD_BYTES)
+    *lines, last = head.split(b"\n")
+    for line in lines:
+        if not _begins_record(line):
+            break
+        if len(line) >= len(_BEGIN):
+            return
+    else:
+        if not last or _begins_record(last):
+            return
+    raise ValueError(f"{path} is no file of 'lag record', and nothing is appended to it")
+
+
+def _begins_record(line: bytes) -> bool:
+    """Whether a line is a record, or the beginning of one."""
+    return line != b"" and _BEGIN.startswith(line[: len(_BEGIN)])
 
 
 def read_recorded(path: Path, until_ms: int | None = None) -> Earlier | None:
@@ -89,20 +103,24 @@ def read_recorded(path: Path, until_ms: int | None = None) -> Earlier | None:
 def _documents(path: Path) -> Iterator[Mapping[str, Any]]:
     """The objects in a file of JSON lines, of one object, or of an array of objects."""
     with path.open("rb") as file:
-        first = True
+        found = is_cut = False
         for line in file:
             if not line.strip():
                 continue
             try:
                 value = parse_json(line)
             except ValueError:
-                if first:
+                is_cut = True  # unless it is the first of many lines of one object
+                if not found and not _begins_record(line.rstrip()):
                     break
-                continue  # cut by a crash
-            first = False
+                continue
+            if is_cut and not found and not line.startswith(_BEGIN):
+                break
+            found = True
             yield from _objects(value, path)
         else:
-            return
+            if found or not is_cut:
+                return
     yield from _objects(_whole(path), path)
 
 

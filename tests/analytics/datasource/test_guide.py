@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession as Sql
@@ -12,6 +14,19 @@ from analytics.spark.session import SparkSession
 from tests.support.cli import ROOT, run
 
 GUIDE = ROOT / "docs" / "spark.md"
+
+
+def partials_before_a_commit(table: Callable[[str], Any], store: Path) -> Callable[[str], Any]:
+    """The guide's function, with a group that reads on as soon as unread messages are counted."""
+
+    def counted(name: str) -> Any:
+        found = table(name)
+        if name == "lag_partials":
+            found = found.localCheckpoint()
+            assert run("-S", store, "consume", "orders", "-g", "shop", "-c", 1).code == 0
+        return found
+
+    return counted
 
 
 @pytest.mark.long
@@ -29,8 +44,10 @@ def test_the_blocks_of_the_guide_run(
     assert len(blocks) == 8
     shown = []
     with SparkSession("local[2]") as session:
-        names = {"spark": Sql(session.context)}
+        names: dict[str, Any] = {"spark": Sql(session.context)}
         for block in blocks:
+            if '"lag_partials"' in block:
+                names["table"] = partials_before_a_commit(names["table"], store)
             exec(compile(block, str(GUIDE), "exec"), names)
             shown.append(capsys.readouterr().out)
         assert names["spark"].read.parquet("archive").count() == 10

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
@@ -248,6 +249,102 @@ def test_a_slave_beside_its_master_adds_nothing_and_takes_over(tmp_path: Path) -
     each = Stream(master, slave, copies="all")
     assert len(places(each.drain())) == 2 * len(stored(made)) - 3
     assert Stream(slave, master, at=each.at, copies="all").trigger() == []
+
+
+def longer_log(made: HandMade, count: int, body: bytes) -> HandMade:
+    """A store with more messages, whose bodies differ from others."""
+    made = deepcopy(made)
+    for number in range(count):
+        made.put("T", number % 3, b"%s %d" % (body, number), step_ms=700)
+    return made
+
+
+@pytest.mark.parametrize("common", [40, 100])
+def test_a_slave_that_lacks_the_last_records_goes_on_where_it_has_parted(
+    tmp_path: Path, common: int
+) -> None:
+    made = log_of(common)
+    slave = written(made, tmp_path / "slave")
+    master = written(longer_log(made, 12, b"lost"), tmp_path / "master")
+    stream = Stream(master, slave)
+    stream.drain()
+    made = longer_log(made, 30, b"own")
+    made.write(slave)  # the master ended, its disk stays
+    assert places(stream.drain()) == stored(made)[common:]
+    made = longer_log(made, 3, b"later")
+    made.write(slave)
+    again = Stream(slave, master, at=stream.at)
+    assert places(again.drain()) == stored(made)[-3:]
+    assert Stream(slave, at=again.at).trigger() == []
+
+
+def test_a_slave_that_parts_after_the_position_goes_on_at_the_position(tmp_path: Path) -> None:
+    made = log_of(40)
+    master = written(made, tmp_path / "master")
+    stream = Stream(tmp_path / "*")
+    stream.drain()
+    made = longer_log(made, 5, b"common")
+    lost, own = longer_log(made, 12, b"lost"), longer_log(made, 30, b"own")
+    lost.write(master)
+    written(own, tmp_path / "slave")
+    stream = Stream(tmp_path / "*", at=stream.at)
+    assert places(stream.drain()) == sorted(stored(lost)[40:] + stored(own)[40:])
+    assert stream.trigger() == []
+
+
+def test_a_batch_with_a_slave_that_has_parted_is_repeated_as_it_was(tmp_path: Path) -> None:
+    made = log_of(40)
+    master = written(longer_log(made, 12, b"lost"), tmp_path / "master")
+    stream = Stream(master)
+    stream.drain()
+    made = longer_log(made, 30, b"own")
+    slave = written(made, tmp_path / "slave")
+    at, reader = stream.at, Stream(master, slave, at=stream.at).reader
+    end = reader.latestOffset(json.loads(at), reader.getDefaultReadLimit())
+    for stores in ((slave, master), (slave,)):
+        again = Stream(*stores, at=at).reader
+        rows = [
+            row
+            for part in again.partitions(json.loads(at), end)
+            for batch in again.read(part)
+            for row in batch.to_pylist()  # type: ignore[union-attr]
+        ]
+        assert places([rows]) == stored(made)[40:]
+
+
+def test_what_a_restored_store_was_before_is_not_given_again(tmp_path: Path) -> None:
+    root = written(log_of(100), tmp_path / "shop")
+    stream = Stream(tmp_path / "*")
+    stream.drain()
+    root.rename(tmp_path / "shop.before-restore-20260101")
+    restored = log_of(40)
+    restored.put("T", 0, b"new")
+    written(restored, root)
+    lenient = Stream(tmp_path / "*", at=stream.at, failOnDataLoss="false")
+    assert places(lenient.drain()) == []
+    assert Stream(tmp_path / "*", at=lenient.at).trigger() == []
+
+
+def test_stores_of_one_image_that_are_added_are_read_from_what_is_theirs(tmp_path: Path) -> None:
+    image = log_of(1)
+    a = written(longer_log(image, 60, b"a"), tmp_path / "a")
+    stream = Stream(a)
+    stream.drain()
+    added = [longer_log(image, count, b"%d" % count) for count in (50, 70)]
+    for number, made in enumerate(added):
+        written(made, tmp_path / f"added{number}")
+    both = Stream(tmp_path / "*", at=stream.at)
+    assert places(both.drain()) == sorted(stored(added[0])[1:] + stored(added[1])[1:])
+
+
+def test_a_parted_store_that_is_added_is_read_whole_where_copies_are(tmp_path: Path) -> None:
+    made = log_of(20)
+    a = written(longer_log(made, 60, b"a"), tmp_path / "a")
+    stream = Stream(a, copies="all")
+    stream.drain()
+    made = longer_log(made, 30, b"b")
+    both = Stream(a, written(made, tmp_path / "b"), at=stream.at, copies="all")
+    assert places(both.drain()) == stored(made)
 
 
 # -- holes -----------------------------------------------------------------------------------

@@ -24,11 +24,13 @@ FILE = 1 << 30
 TEN_MINUTES = 600_000
 
 
-def run_of(log: int, as_of: int, *files: int) -> PartialReport:
-    """What a broker of the usual name keeps; its log has some files."""
+def run_of(log: int, as_of: int, *files: int, common: int = 0) -> PartialReport:
+    """What a broker of the usual name keeps; its log has some files, and those before ``common``
+    are the same in all logs."""
     its = frozenset(
-        f"{number * FILE} {log:016X}{number:016X} {log:032X} {OLD - DAY_MS + number} 77"
+        f"{number * FILE} {of:016X}{number:016X} {of:032X} {OLD - DAY_MS + number} 77"
         for number in files
+        for of in [0 if number < common else log]
     )
     end = max(files, default=0) * FILE + 5_000
     one = share("store-a", log, as_of, full=False)
@@ -64,8 +66,11 @@ def test_of_a_log_whose_files_are_deleted_few_runs_are_read(tmp_path: Path) -> N
     assert len(find_kept([str(tmp_path)], None)) == 1
 
 
+@pytest.mark.parametrize("common", [0, 9])
 @pytest.mark.parametrize("seed", range(4))
-def test_logs_of_one_name_are_those_that_all_files_give(tmp_path: Path, seed: int) -> None:
+def test_logs_of_one_name_are_those_that_all_files_give(
+    tmp_path: Path, seed: int, common: int
+) -> None:
     chance = random.Random(seed)
     first = [chance.randrange(5) for _ in range(3)]
     for number in range(24):
@@ -73,7 +78,10 @@ def test_logs_of_one_name_are_those_that_all_files_give(tmp_path: Path, seed: in
         first[log] += chance.randrange(3)
         files = range(first[log], first[log] + chance.randrange(4))
         as_of = OLD + number * TEN_MINUTES
-        keep_runs(tmp_path / f"{chance.randrange(2)}", (as_of, run_of(log + 1, as_of, *files)))
+        keep_runs(
+            tmp_path / f"{chance.randrange(2)}",
+            (as_of, run_of(log + 1, as_of, *files, common=common)),
+        )
     folders = [str(folder) for folder in sorted(tmp_path.iterdir())]
     runs = {kept for folder in folders for kept in all_runs(folder)}
     broken = sorted(runs)[5]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from analytics.engines.local import LocalEngine
 from analytics.history.compaction import compacting, join, plan
 from analytics.history.daily import days_of
@@ -98,6 +100,36 @@ def test_a_run_that_has_lost_its_marks_does_not_part_a_log(tmp_path: Path) -> No
     keep_run(tmp_path, OLD + 2, 3, marks("one", 1, 2), 3 * FILE)
     made = gathered(tmp_path)
     assert (lags(made), told(made)) == ([3, 3], [])
+
+
+def begun_alike(log: str, common: int, *files: int) -> frozenset[str]:
+    """The marks of a log whose first files are those of another one."""
+    own = [number for number in files if number >= common]
+    return marks("one", *(set(files) - set(own))) | marks(log, *own)
+
+
+@pytest.mark.parametrize("files", [range(3), range(4, 40)], ids=["few files", "many files"])
+def test_logs_of_a_name_that_begin_alike_and_part_both_count(tmp_path: Path, files: range) -> None:
+    """A store that was restored elsewhere, for instance; both keep a report each night."""
+    half = files[len(files) // 2]
+    end = (files[-1] + 1) * FILE
+    for day in range(3):
+        as_of = OLD + day * DAY_MS
+        keep_run(tmp_path, as_of, 100 + day, marks("one", *files), end)
+        keep_run(tmp_path, as_of + 1, 7 + day, begun_alike("two", half, *files), end - 5)
+    made = gathered(tmp_path)
+    assert lags(made) == [102 + 9, 102 + 9]
+    (warning,) = told(made)
+    assert warning.startswith(TWO)
+    days = days_of([str(tmp_path)], Choice(), OLD + 9 * DAY_MS).days
+    assert [(day["stores"], day["lag"]) for day in days] == [(2, 214), (2, 218), (2, 222)]
+
+
+def test_runs_from_before_logs_of_a_name_parted_are_earlier_ones(tmp_path: Path) -> None:
+    keep_run(tmp_path, OLD, 50, marks("one", 0), 5000)
+    keep_run(tmp_path, OLD + 1, 100, marks("one", 0, 1), FILE + 5000)
+    keep_run(tmp_path, OLD + 2, 7, begun_alike("two", 1, 0, 1), FILE + 4000)
+    assert lags(gathered(tmp_path)) == [107, 107]
 
 
 def test_a_log_that_was_replaced_is_gone_after_eight_days(tmp_path: Path) -> None:

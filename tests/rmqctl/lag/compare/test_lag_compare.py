@@ -111,6 +111,25 @@ def test_a_record_that_a_crash_has_cut_hides_no_other(store, tmp_path):
     assert compared(store, file)[1][0]["lag_then"] == 2
 
 
+@pytest.mark.parametrize("left", [1, 5, 50], ids="{} bytes".format)
+def test_a_first_record_that_was_cut_hides_no_later_one(store, tmp_path, left):
+    """The disk was full, or the machine lost its power, while the file was begun."""
+    file = tmp_path / "lag.jsonl"
+    assert run("lag", "record", file, "-S", store).code == 0
+    file.write_bytes(file.read_bytes()[:left])
+    for _ in range(2):
+        assert run("lag", "record", file, "-S", store).code == 0
+    assert len(file.read_bytes().splitlines()) == 3
+    assert compared(store, file)[1][0]["lag_then"] == 2
+
+
+def test_a_record_that_was_cut_and_no_other_is_refused(store, tmp_path):
+    file = tmp_path / "lag.jsonl"
+    file.write_text('{"as_of":17')
+    result, _ = compared(store, file, code=2)
+    assert "is not JSON of 'lag record'" in result.err
+
+
 def test_recording_writes_nothing_to_the_store(store, tmp_path):
     before = sorted(path for path in store.rglob("*"))
     assert run("lag", "record", tmp_path / "lag.jsonl", "-S", store).code == 0
@@ -212,7 +231,9 @@ def test_a_group_that_has_no_progress_now_is_named(store, tmp_path):
 
 
 @pytest.mark.parametrize("options", [(), ("--dry-run",)], ids=" ".join)
-@pytest.mark.parametrize("text", ["topic,queue\n", "{}\n", '[{"group":"g"}]', "\n", "notes"])
+@pytest.mark.parametrize(
+    "text", ["topic,queue\n", "{}\n", '[{"group":"g"}]', "\n", '{\n  "as_of": 1}', "notes"]
+)
 def test_a_file_of_another_form_is_not_appended_to(store, tmp_path, text, options):
     file = tmp_path / "notes"
     file.write_text(text)
