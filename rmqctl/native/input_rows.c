@@ -22,7 +22,7 @@ typedef struct {
     /* the rest of a row, and memory for texts that differ from what is stored in it */
     const unsigned char *at, *end;
     unsigned char *arena, *to;
-    Py_ssize_t room;
+    Py_ssize_t room, header; /* bytes that names of columns may add to a row's */
     /* what the row has */
     Text found[KINDS], names[MOST_PROPERTIES], values[MOST_PROPERTIES];
     int pairs;
@@ -611,7 +611,7 @@ static int read_row(Reader *r, PyObject *record, PyObject *const *lists, Py_ssiz
     Py_ssize_t length;
     if (PyBytes_AsStringAndSize(record, &at, &length) < 0)
         return -1;
-    const Py_ssize_t room = 8 * length + 64;
+    const Py_ssize_t room = 8 * length + r->header + 64;
     if (room > r->room) {
         unsigned char *arena = PyMem_Realloc(r->arena, (size_t)room);
         if (arena == NULL) {
@@ -652,6 +652,8 @@ static int open_reader(Reader *r, PyObject *columns, PyObject *reserved)
             PyErr_SetString(PyExc_ValueError, "a column is of no kind");
             return -1;
         }
+        if (r->is_csv) /* a property has its name from here, and two separators */
+            r->header += r->columns[i].name.length + 2;
     }
     for (Py_ssize_t i = 0; i < names; i++) {
         Text name;

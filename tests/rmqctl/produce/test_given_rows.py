@@ -16,10 +16,14 @@ from rmqctl.produce.given_rows import Part, csv_reader, json_reader, runs_of
 from rmqctl.produce.parsers import CsvParser, from_fields, parse_json
 from storage.format.message import RESERVED_PROPERTIES, SCHEDULE_TOPIC
 from storage.readonly import StoreView
-from tests.support.cli import run
+from tests.support.cli import call as run_alone, run
+from tests.support.compiled import needs_compiled
 from tests.support.examples import examples
 
-pytestmark = pytest.mark.skipif(native.compiled is None, reason="needs RMQCTL_PURE to be empty")
+pytestmark = [
+    needs_compiled,
+    pytest.mark.skipif(native.compiled is None, reason="needs RMQCTL_PURE to be empty"),
+]
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 names = texts.filter(bool) | st.sampled_from(["KEYS", "TAGS", "UNIQ_KEY", "DELAY", "color", "WAIT"])
@@ -131,6 +135,7 @@ HEADERS = [
     ["body_base64", "key", "store_timestamp", "origin", "weight"],
     ["body", "body_base64", "headers"],
     ["value"],
+    ["body", *(f"a property with a rather long name, number {n}" for n in range(12))],
 ]
 
 
@@ -434,6 +439,23 @@ def test_both_roads_of_csv_store_the_same(tmp_path, options):
         roads.append((result.code, warnings, contents(root)))
     assert roads[0] == roads[1]
     assert len(roads[0][2]) >= 40
+
+
+def test_properties_have_room_for_long_names_in_the_header(tmp_path):
+    names = [*(f"customer_has_confirmed_the_{n:02}" for n in range(12)), "x" * 20_000]
+    header = ",".join(["id", *names])
+    lines = [header, *(f"{n}" + ",1" * len(names) for n in range(20))]
+    run("store", "init", tmp_path / "store")
+    result = run_alone(
+        *["produce", "T", "--input", "csv", "--body-field", "id", "-Q", "0"],
+        *["-S", tmp_path / "store"],
+        stdin="\n".join(lines).encode(),
+        env={"PYTHONMALLOC": "debug"},  # finds bytes after a block changed
+    )
+    assert result.code == 0, result.err
+    stored = contents(tmp_path / "store")
+    assert [body for _, body, *_ in stored] == [b"%d" % n for n in range(20)]
+    assert {properties["x" * 20_000] for _, _, properties, *_ in stored} == {"1"}
 
 
 def test_properties_of_brokers_and_clients_are_all_left_out():
