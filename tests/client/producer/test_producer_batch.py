@@ -91,8 +91,8 @@ def test_a_batch_above_the_limit_is_refused_and_split_ones_are_taken(manager, fa
 
 
 def test_a_batch_is_cut_before_the_message_that_would_be_too_much(producer, failing):
-    # Each takes 22 bytes of head, its body, its properties, and 128 bytes of room.
-    one = Message("T", b"x" * (500 - 22 - 128))
+    # Each takes 22 bytes of head, its body, its properties, and 256 bytes of room.
+    one = Message("T", b"x" * (500 - 22 - 256))
     assert [len(batch) for batch in split_batch([one] * 5, 1_000)] == [2, 2, 1]
     assert [len(batch) for batch in split_batch([one] * 5, 999)] == [1] * 5
     assert [len(batch) for batch in split_batch([one] * 2, 10)] == [1, 1]
