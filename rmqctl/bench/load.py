@@ -74,7 +74,7 @@ class Measured:
         self.seconds[second] = self.seconds.get(second, 0) + messages
 
     def fold(self, pacing: "array[int]", acks: "array[int]", batch: int) -> None:
-        """Put times into the histograms, and empty the arrays."""
+        """Put times of sends of so many messages each into the histograms, and empty the arrays."""
         self.pacing.record_all(pacing)
         self.ack.record_all(acks, batch)
         del pacing[:], acks[:]
@@ -205,35 +205,39 @@ class Load:
         pacing, acks = array("q"), array("q")
         properties: dict[str, str] | None = None
         next_number = number * _NUMBERS_A_THREAD + 1
-        free = 0
-        while share:
-            due = schedule.due(tick)
-            tick += plan.threads
-            if due >= end or schedule.wait(due, self._stopped) >= end or self._stop:
-                break
-            counts = clock() >= begin
-            size = min(batch, share)
-            stamp = (MEASURED if counts else WARM_UP) % due
-            if plan.by_property:
-                properties = {DUE_PROPERTY: stamp.decode()}
-            bodies = make(next_number, size, stamp)
-            next_number += size
-            sent = clock()
-            result = send(topic, bodies, properties=properties)
-            done = clock()
-            if counts:
-                share -= size
-                pacing.append(sent - max(due, free))
-                acks.append(done - due)
-                measured.count(size, sum(map(len, bodies)), due, done, (sent - begin) // _SECOND_NS)
-                if result.send_status is not SendStatus.SEND_OK:
-                    measured.not_flushed += size
-                if size != batch or len(acks) >= _TOGETHER:
-                    measured.fold(pacing, acks, size)
-            else:
-                measured.warm_up_messages += size
-            free = done
-        measured.fold(pacing, acks, batch)
+        free, weight = 0, batch
+        try:
+            while share:
+                due = schedule.due(tick)
+                tick += plan.threads
+                if due >= end or schedule.wait(due, self._stopped) >= end or self._stop:
+                    break
+                counts = clock() >= begin
+                size = min(batch, share)
+                stamp = (MEASURED if counts else WARM_UP) % due
+                if plan.by_property:
+                    properties = {DUE_PROPERTY: stamp.decode()}
+                bodies = make(next_number, size, stamp)
+                next_number += size
+                sent = clock()
+                result = send(topic, bodies, properties=properties)
+                done = clock()
+                if counts:
+                    second = (sent - begin) // _SECOND_NS
+                    measured.count(size, sum(map(len, bodies)), due, done, second)
+                    if result.send_status is not SendStatus.SEND_OK:
+                        measured.not_flushed += size
+                    share -= size
+                    if size != weight or len(acks) >= _TOGETHER:
+                        measured.fold(pacing, acks, weight)
+                        weight = size
+                    pacing.append(sent - max(due, free))
+                    acks.append(done - due)
+                else:
+                    measured.warm_up_messages += size
+                free = done
+        finally:
+            measured.fold(pacing, acks, weight)
 
     def _send_unpaced(self, number: int, measured: Measured) -> None:
         """Send one thread's share as fast as possible."""

@@ -7,10 +7,12 @@ import signal
 
 import pytest
 
+from broker.embedded.broker import EmbeddedBroker
 from rmqctl import exit_codes
 from rmqctl.bench.bodies import sized_bodies
-from rmqctl.bench.load import Measured, Plan
+from rmqctl.bench.load import Load, Measured, Plan
 from rmqctl.bench.run import rate_error
+from storage.configs.topics import TopicConfig
 from storage.readonly import StoreView
 from tests.support.cli import limited, run, start
 from tests.support.samples import SMALL, new_store
@@ -89,6 +91,35 @@ def test_a_count_is_sent_exactly(store, threads, count):
     assert result.code == 0, result.err
     assert result.json()["sent"] == count == result.json()["ack_us"]["count"]
     assert len(messages()) == count
+
+
+@pytest.mark.slow
+def test_a_last_send_of_fewer_messages_changes_no_weight_of_those_before(store):
+    load = ("bench", "produce", "--rate", "2000/s", "--warm-up", "0s", "--batch", 100)
+    row = run(*load, "-c", 301, "-o", "json").json()
+    assert row["sent"] == row["ack_us"]["count"] == 301
+    assert row["pacing_us"]["count"] == 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rate", [2000.0, None])
+def test_what_was_sent_before_an_error_is_measured(store, rate):
+    sized = sized_bodies(20)
+
+    def fails_late(first, size, stamp):
+        if first > 25:
+            raise OSError("no bodies any more")
+        return sized(first, size, stamp)
+
+    with EmbeddedBroker.open(store) as broker:
+        broker.update_topic(TopicConfig("t", 1, 1))
+        load = Load(broker, Plan("t", fails_late, True, rate, 5, 1, 0, None, 100))
+        load.start()
+        assert load.wait(60)
+    assert str(load.error) == "no bodies any more"
+    measured = load.measured()
+    assert (measured.messages, measured.ack.count) == (25, 25)
+    assert measured.pacing.count == (0 if rate is None else 5)
 
 
 @pytest.mark.slow
