@@ -416,7 +416,8 @@ def test_a_full_file_of_receipts_stops_the_run_after_the_message_without_a_recei
 @pytest.fixture
 def no_space_for(monkeypatch):
     """A disk without space for what contains some bytes, from now on; None: it has space again."""
-    write, refused = os.pwrite, []
+    write = os.pwrite
+    refused: list[bytes] = []
 
     def pwrite(fd, data, offset):
         if any(part in bytes(data) for part in refused):
