@@ -16,6 +16,8 @@ from broker.errors import BrokerSystemError, MessageIllegalError, NoPermissionEr
 from broker.schedule.message import message_timeup
 from broker.send.send import DLQ_NUMS_PER_GROUP, prepared
 from broker.tables.shared_table import READ_ONLY
+from storage.counted import counted
+from storage.errors import RocketMQError, StoreNotWritableError
 from storage.format.message import (
     PROPERTY_DELAY_TIME_LEVEL,
     PROPERTY_ORIGIN_MESSAGE_ID,
@@ -34,6 +36,19 @@ if TYPE_CHECKING:
 
 _BATCH: Final = 256
 """Messages of one put, which holds up all other writers."""
+
+
+class DeliveryNotNotedError(RocketMQError):
+    """Messages were delivered, and it could not be noted that they wait no more.
+
+    Delivered once more before they are due they are noted only; else they come twice.
+    """
+
+    def __init__(self, delivered: int, cause: Exception) -> None:
+        super().__init__(
+            f"{cause}; {counted(delivered, 'message')} had been sent, and will come once more when "
+            "due; remove the cause and repeat the command: it sends none of them twice"
+        )
 
 
 class EarlyDelivery(NamedTuple):
@@ -63,7 +78,7 @@ class EarlyDeliveryHandler:
         """Deliver messages of the delay topic now, as if their time had come.
 
         On the device when this returns. Raises NoPermissionError, MessageIllegalError for a message
-        that names no topic, and BrokerSystemError if they cannot be stored.
+        that names no topic, BrokerSystemError if they cannot be stored, and DeliveryNotNotedError.
         """
         store = self._writable()
         inners: list[MessageInner] = []
@@ -122,7 +137,10 @@ class EarlyDeliveryHandler:
         for message in waiting:
             place = (message.queue_offset, message.commitlog_offset)
             places.setdefault(message.queue_id, []).append(place)
-        self._ended().add(places)
+        try:
+            self._ended().add(places)
+        except StoreNotWritableError as error:
+            raise DeliveryNotNotedError(len(ends), error) from error
         return [end for end in ends if end is not None]
 
 

@@ -10,7 +10,7 @@ from rmqctl.admin.changes import Change, JavaCheck, Outcome, Warn, no_warning
 from rmqctl.admin.java_writers import refuse_beside_java
 from rmqctl.admin.message_filter import MessageSelection, key_hint
 from rmqctl.admin.writing import OpenWriter, time_of, writer_of
-from rmqctl.errors import CliError, NotFound, Refused
+from rmqctl.errors import CliError, NotFound, PartlyDone, Refused
 from rmqctl.exit_codes import CHANGED
 from storage.configs.journal import Journal
 from storage.format.errors import BodyError
@@ -83,17 +83,24 @@ class EarlyDelivery(Change):
     def apply(self, note: Mapping[str, Any]) -> Outcome:
         """Send them as the rows are read, all after one journal entry.
 
-        Raises what ``check`` raises, and what opening a store for writing raises.
+        Raises what ``check`` raises, and what opening a store for writing raises; nothing was sent
+        then. PartlyDone if some were sent and it cannot be noted that they wait no more.
         """
         return Outcome(self._sent({**note, **self.entry}))
 
     def _sent(self, entry: dict[str, Any]) -> Iterator[SentNowRow]:
+        from broker.retry.deliver_early import DeliveryNotNotedError  # what only a writer needs
+
         (self._java_check or refuse_beside_java(self._root))()
         with self._open_writer() as writer:
             self._check_still_waiting(writer.view)
             Journal(self._root).append(entry, time_of(writer))
             cutting, waits = writer.cutting_short, self._waits
-            sent = iter(cutting.bury(self._group, waits) if self._dead else cutting.deliver(waits))
+            try:
+                ends = cutting.bury(self._group, waits) if self._dead else cutting.deliver(waits)
+            except DeliveryNotNotedError as error:
+                raise PartlyDone(str(error)) from error
+            sent = iter(ends)
             for item in self._items:
                 if item.waiting is None:
                     yield item.row._replace(applied=False)

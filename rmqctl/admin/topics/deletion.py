@@ -160,7 +160,7 @@ class TopicDeletion(GuardedChange):
         targets: dict[tuple[str, int], int | None] = {
             (topic_at_group(self._topic, group), queue_id): None
             for group in self._groups
-            for queue_id in offsets[topic_at_group(self._topic, group)]
+            for queue_id in offsets.get(topic_at_group(self._topic, group), ())
         }
         move_offsets_of_store(self.view.root, targets, note, now_ms, alone=alone)
 

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from broker.api.offsets import OffsetCommit
+from broker.embedded.broker import EmbeddedBroker
 from broker.errors import InvalidNameError, NoPermissionError
 from rmqctl.admin import groups, topics
 from rmqctl.admin.changes import Change, journal_note
@@ -13,6 +15,7 @@ from storage.configs.subscription_groups import SubscriptionGroupConfig, subscri
 from storage.configs.topics import TopicConfig
 from storage.errors import StoreInUseError
 from storage.readonly import StoreView
+from tests.support.cli import run
 from tests.support.java_lock import java_lock
 
 NOTE = journal_note("test", reason="to see")
@@ -110,6 +113,17 @@ def test_a_topic_is_deleted_with_the_offsets_in_it(asked, orders, offsets_of):
     ]
     assert all(row.applied for row in change.apply(NOTE).rows)
     assert ("orders" in topics_of(orders), offsets_of()) == (False, {0: None})
+
+
+def test_progress_that_went_meanwhile_does_not_stop_the_deletion_of_a_topic(
+    asked, orders, offsets_of
+):
+    with EmbeddedBroker.open(orders) as broker:
+        broker.update_consumer_offsets("h", [OffsetCommit("orders", 1, 2)])
+    change = topics.delete(asked.view, "orders", remove_offsets=True)
+    assert run("offset", "delete", "g", "-t", "orders", "-S", orders, "-y").code == 0
+    assert all(row.applied for row in change.apply(NOTE).rows)
+    assert ("orders" in topics_of(orders), offsets_of("h")) == (False, {1: None})
 
 
 def test_a_group_is_deleted_and_its_offsets_stay_or_go(asked, orders, offsets_of):

@@ -1,5 +1,8 @@
 """``retry now`` and ``retry dead``: ending a wait."""
 
+import errno
+import os
+
 import pytest
 
 from broker.config import BrokerConfig
@@ -187,3 +190,27 @@ def test_a_retry_that_waits_no_longer_is_skipped_without_a_question(waiting, sto
     assert (row["applied"], row["note"]) == (False, "skipped: the group can read it already")
     assert "there is nothing to change" in again.err
     assert len(run("audit", "list", "-o", "json").json()) == entries
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("command", "target"), [("now", "%RETRY%g"), ("dead", "%DLQ%g")])
+def test_a_disk_that_is_full_after_the_messages_were_sent_is_said_with_their_number(
+    waiting, monkeypatch, command, target
+):
+    write = os.pwrite
+
+    def pwrite(fd, data, offset):
+        if b'"queues"' in bytes(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(fd, data, offset)
+
+    ids = [message.msg_id for message in waiting[:2]]
+    with monkeypatch.context() as full:
+        full.setattr(os, "pwrite", pwrite)
+        done = run("retry", command, "g", *ids, "-y", "-o", "json")
+    assert done.code == 8, done.err
+    assert "delays-ended.json cannot be written: No space left on device" in done.err
+    assert "2 messages had been sent" in done.err
+    assert bodies(target) == ["0", "1"]
+    assert run("retry", command, "g", *ids, "-y").code == 0
+    assert bodies(target) == ["0", "1"]
