@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -67,3 +68,12 @@ def checksum_of(
     finally:
         fs.close(fd)
     return found
+
+
+def crc_of(path: Path) -> int | None:
+    """The CRC-32 of a whole file. None for a missing one, and for an object that is no file, which
+    is not opened: a pipe would block. Raises OSError."""
+    if path.is_file():
+        with suppress(FileNotFoundError):
+            return checksum_of(FileSystem(), path).value
+    return None

@@ -17,10 +17,14 @@ from storage.clock import now_ms as clock_ms
 from storage.configs.journal import Journal
 from storage.configs.progress import ProgressFile
 from storage.coordination.config_lock import config_lock
-from storage.errors import CorruptFileError
+from storage.errors import CorruptFileError, StoreChangedError
 from storage.format.message import TRACE_TOPIC
 from storage.readonly import StoreView
-from storage.tools.config_recovery.progress_files import FileState, own_progress_files
+from storage.tools.config_recovery.progress_files import (
+    FileState,
+    own_progress_files,
+    read_progress_files,
+)
 from storage.tools.quarantine import Quarantine
 
 from .recovery_rows import RecoveredOffset, RecoveredOffsetDone
@@ -92,11 +96,13 @@ class OffsetRecovery(Change):
         )
 
     def check(self) -> None:
-        """OffsetChangedError if progress was written since; StoreInUseError beside a Java broker.
+        """OffsetChangedError if progress was written since, StoreChangedError if a file that is to
+        be put away was; StoreInUseError beside a Java broker.
 
         Consumers that run go on committing, which is no change.
         """
         self._refuse_java()
+        self._check_given_up()
         with StoreView.open(self._root) as view:
             present = LostProgress(view, ()).present
         for row in self._wanted:
@@ -110,7 +116,7 @@ class OffsetRecovery(Change):
         """Keep copies of the damaged files, note the change, write; on the device when this
         returns.
 
-        Raises the first refusal, OffsetChangedError, StoreInUseError; nothing has changed then.
+        Raises the first refusal, and what ``check`` raises; nothing has changed then.
         """
         self.refuse()
         if self._wanted:
@@ -163,9 +169,15 @@ class OffsetRecovery(Change):
                 f"({now}); nothing was changed, look at the plan again"
             )
 
+    def _check_given_up(self) -> None:
+        ours = read_progress_files(self._root).ours if self.gives_up else None
+        if ours is not None and ours.state not in _DAMAGED:
+            raise StoreChangedError(ours.path)
+
     def _put_away(self, note: Mapping[str, Any]) -> None:
         with config_lock(self._root):
             self._refuse_java()
+            self._check_given_up()
             now_ms = clock_ms()
             Journal(self._root).append({**note, **self.entry}, now_ms)
             quarantine = Quarantine(self._root, now_ms)

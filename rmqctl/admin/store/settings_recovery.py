@@ -9,6 +9,8 @@ from storage.clock import now_ms as clock_ms
 from storage.configs.config_file import ConfigFile
 from storage.configs.journal import Journal
 from storage.coordination.config_lock import config_lock
+from storage.errors import StoreChangedError
+from storage.files.checksum import crc_of
 from storage.tools.config_recovery.configs import (
     SalvagedFile,
     files_to_keep,
@@ -44,19 +46,25 @@ class SettingsRecovery(Change):
         )
 
     def check(self) -> None:
-        """StoreInUseError beside a Java broker."""
+        """StoreInUseError beside a Java broker; StoreChangedError if a file was written since."""
+        self._check(self._files)
+
+    def _check(self, files: Sequence[SalvagedFile]) -> None:
         (self._java_check or refuse_beside_java(self._root))()
+        for file in files:
+            if crc_of(file.path) != file.crc:
+                raise StoreChangedError(file.path)
 
     def apply(self, note: Mapping[str, Any]) -> Outcome:
         """Write each file atomically, after the damaged one was quarantined and a journal entry."""
         return Outcome(self._written(note))
 
     def _written(self, note: Mapping[str, Any]) -> Iterator[Any]:
-        for file in self._files:
+        for number, file in enumerate(self._files):
             new = {row.name: row.value for row in file.rows}
             entry = {**note, "what": file.path.name, "old": None, "new": new}
             with config_lock(self._root):
-                self.check()
+                self._check(self._files[number:])
                 quarantine = Quarantine(self._root, clock_ms())
                 for path in files_to_keep(file):
                     quarantine.keep(str(path.relative_to(self._root)), "recover-config")

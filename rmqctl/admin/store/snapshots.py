@@ -7,6 +7,8 @@ from rmqctl.admin.progress import Phase, no_phase
 from rmqctl.errors import CliError, NotFound, Refused
 from rmqctl.exit_codes import NOT_WRITABLE
 from storage.clock import now_ms as clock_ms
+from storage.errors import StoreError
+from storage.tools.snapshot.archive import check_packing
 from storage.tools.snapshot.file_copy import CopyMethod
 from storage.tools.snapshot.snapshot import take_snapshot as take
 from storage.tools.snapshot.snapshot_source import open_snapshot
@@ -29,8 +31,8 @@ def take_snapshot(
     ``target`` is a folder that is free, or a file ``*.tar`` or ``*.tar.gz``; it appears once it is
     whole. Nothing in the store is changed, and no lock is taken. With ``copies_only`` no file
     shares its blocks with the store. NotFound without the store. Refused for a target that exists
-    or is inside the store, CliError (5) without a folder for it. ``warn`` gets what is wrong with
-    the store.
+    or is inside the store, CliError (5) without a folder for it, CliError (1) for ``*.tar.zst``
+    without the package zstandard. ``warn`` gets what is wrong with the store.
     """
     check_target(root, target)
     now = clock_ms() if now_ms is None else now_ms
@@ -56,6 +58,10 @@ def check_target(root: Path, target: Path) -> None:
         raise NotFound(f"{root} does not exist; name another store with --store")
     if target.is_relative_to(root):
         raise Refused(f"{target} is inside the store; name a path outside of it")
+    try:
+        check_packing(target)
+    except StoreError as error:
+        raise CliError(str(error)) from error
 
 
 def _check_free(target: Path) -> None:

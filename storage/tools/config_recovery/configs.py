@@ -36,6 +36,7 @@ from storage.configs.topics import (
 )
 from storage.errors import CorruptFileError
 from storage.files.bounded import read_bounded
+from storage.files.checksum import crc_of
 from storage.format.message import DLQ_GROUP_TOPIC_PREFIX, LMQ_PREFIX, RETRY_GROUP_TOPIC_PREFIX
 from storage.format.names import CONFIG
 from storage.format.partial_json import loads_torn
@@ -82,6 +83,9 @@ class SalvagedFile(NamedTuple):
     state: FileState
     document: JsonObject
     rows: list[RecoveredSetting]
+    crc: int | None
+    """Checksum of the damaged file (storage.files.checksum.crc_of): one with another was written
+    since."""
 
 
 class RecoveredTable(NamedTuple):
@@ -158,6 +162,7 @@ def _salvage(
     now_ms: int,
 ) -> SalvagedFile | None:
     path = root / CONFIG / name
+    crc = crc_of(path)  # before it is read: what is written later is another file
     left = is_lost(path, lambda document: make(document, 0))
     if left is None:
         return None
@@ -190,7 +195,7 @@ def _salvage(
     document = table.document()
     members = document[member]
     found = [row._replace(value=members[row.name]) for row in rows.values()]
-    return SalvagedFile(path, left.state, document, found)
+    return SalvagedFile(path, left.state, document, found, crc)
 
 
 def _with_version(document: JsonObject) -> JsonObject:

@@ -17,6 +17,7 @@ from storage.configs.config_file import BAK_SUFFIX, JsonObject
 from storage.configs.delay_offsets import DELAY_OFFSET_FILE, decode_delay_offsets
 from storage.configs.early_deliveries import EarlyDeliveries
 from storage.errors import CorruptFileError, StoreVersionError
+from storage.files.checksum import crc_of
 from storage.format.message import PROPERTY_REAL_TOPIC, SCHEDULE_TOPIC
 from storage.format.names import CONFIG
 
@@ -37,9 +38,10 @@ def salvage_delays(view: StoreView) -> SalvagedFile | None:
     whose offset is past waiting messages are changed.
     """
     path = view.root / CONFIG / DELAY_OFFSET_FILE
+    crc = crc_of(path)  # before it is read: what is written later is another file
     left = is_lost(path, decode_delay_offsets)
     if left is None:
-        return _set_back(view, remains_of(path))
+        return _set_back(view, remains_of(path), crc)
     bak = remains_of(path.with_name(path.name + BAK_SUFFIX))
     rows: dict[int, RecoveredSetting] = {}
     for remains, source, name in (
@@ -64,7 +66,7 @@ def salvage_delays(view: StoreView) -> SalvagedFile | None:
         return None
     document: JsonObject = {**bak.document, **left.document}
     document["offsetTable"] = {level: rows[level].value for level in sorted(rows)}
-    return SalvagedFile(path, left.state, document, [rows[level] for level in sorted(rows)])
+    return SalvagedFile(path, left.state, document, [rows[level] for level in sorted(rows)], crc)
 
 
 def passed_over(view: StoreView, level: int, offset: int) -> int:
@@ -90,7 +92,7 @@ def _earlier(view: StoreView, level: int, offset: int) -> RecoveredSetting | Non
     return None if place == high else _row(level, place, Evidence.DELIVERED, message.offset_msg_id)
 
 
-def _set_back(view: StoreView, whole: RecoveredTable) -> SalvagedFile | None:
+def _set_back(view: StoreView, whole: RecoveredTable, crc: int | None) -> SalvagedFile | None:
     levels = _levels(whole)
     found = ((level, _earlier(view, level, offset)) for level, offset in levels.items())
     rows = {level: row for level, row in found if row is not None}
@@ -99,7 +101,7 @@ def _set_back(view: StoreView, whole: RecoveredTable) -> SalvagedFile | None:
     table = {**levels, **{level: row.value for level, row in rows.items()}}
     document: JsonObject = {**whole.document, "offsetTable": dict(sorted(table.items()))}
     path = view.root / CONFIG / DELAY_OFFSET_FILE
-    return SalvagedFile(path, whole.state, document, [rows[level] for level in sorted(rows)])
+    return SalvagedFile(path, whole.state, document, [rows[level] for level in sorted(rows)], crc)
 
 
 def _row(level: int, offset: int, source: Evidence, evidence: str) -> RecoveredSetting:

@@ -15,6 +15,7 @@ from zlib import crc32
 from storage.configs.config_file import give_up, replace_file
 from storage.coordination.exclusive import distrust_shared_state
 from storage.errors import StoreChangedError, StoreNotWritableError
+from storage.files.checksum import crc_of
 from storage.files.fs import FileSystem
 from storage.format.names import OURS
 from storage.readonly import StoreView
@@ -29,7 +30,7 @@ from storage.tools.rebuild.replacement import (
 )
 from storage.tools.snapshot.file_copy import FileCopier
 
-from .steps import Action, Plan, Step, crc_of
+from .steps import Action, Plan, Step
 
 if TYPE_CHECKING:
     from storage.config import StoreConfig

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from storage.counted import counted
-from storage.files.checksum import Checksum, checksum_of
+from storage.files.checksum import Checksum, checksum_of, crc_of
 from storage.files.fs import FileSystem
 from storage.format.layout import BLANK_SIZE
 from storage.format.message import LMQ_PREFIX
@@ -21,7 +21,7 @@ from .log_bytes import Region, RegionPlanner, dispatched_to, record_time
 from .log_files import Contents, contents
 from .log_order import fitting_records
 from .log_tail import TailPlanner, used_to
-from .steps import Action, Step, crc_of
+from .steps import Action, Step
 from .unit_lookup import UnitAt, own_first, units_into
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from zlib import crc32
 from storage.configs.config_file import BAK_SUFFIX, encoded
 from storage.configs.consumer_offsets import CONSUMER_OFFSET_FILE
 from storage.files.bounded import read_bounded
+from storage.files.checksum import crc_of
 from storage.format.checkpoint import CHECKPOINT_SIZE, CheckpointData
 from storage.format.dispatch import is_possible_topic
 from storage.format.names import (
@@ -37,7 +38,7 @@ from storage.tools.fsck.path_conflicts import BY_HAND
 from .contradictions import Contradictions, contradictions
 from .log_plan import LogPlanner
 from .record_header import PROPERTIES_CLEANED, PROPERTIES_LOST, sanitized_properties
-from .steps import Action, Plan, Step, crc_of
+from .steps import Action, Plan, Step
 
 if TYPE_CHECKING:
     from storage.readonly import StoreView
@@ -298,7 +299,6 @@ class _Planning:
                 )
             elif finding.code in _SALVAGED and finding.file in salvaged:
                 file = salvaged[finding.file]
-                path = self._root / finding.file
                 yield Step(
                     Action.RESTORE,
                     finding.file,
@@ -311,7 +311,7 @@ class _Planning:
                     "settings without a source are as for a new one"
                     if finding.code in _LOST_CONFIG
                     else "",
-                    old_crc=crc_of(path),
+                    old_crc=file.crc,
                     data=encoded(file.document),
                 )
             elif finding.code in _LOST_CONFIG:

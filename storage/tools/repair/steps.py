@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from enum import StrEnum
-from pathlib import Path
 from typing import NamedTuple
 
-from storage.files.checksum import checksum_of
-from storage.files.fs import FileSystem
 from storage.format.tombstone import Tombstone
 
 
@@ -83,12 +79,3 @@ class Plan(NamedTuple):
     def executable(self) -> list[Step]:
         """The steps that change something."""
         return [step for step in self.steps if step.action is not Action.NONE]
-
-
-def crc_of(path: Path) -> int | None:
-    """``Step.old_crc`` of a whole file. None for an object that is no file, which is not opened: a
-    pipe would block. Raises OSError."""
-    if path.is_file():
-        with suppress(FileNotFoundError):
-            return checksum_of(FileSystem(), path).value
-    return None

@@ -35,6 +35,12 @@ def is_archive_name(path: Path) -> bool:
     return path.name.endswith(ENDINGS)
 
 
+def check_packing(path: Path) -> None:
+    """Raise StoreError if this Python lacks a package to write an archive of that name."""
+    if path.name.endswith(".tar.zst"):
+        _zstd(path, "name a file *.tar.gz")
+
+
 def folder_name(path: Path) -> str:
     """The folder that an archive of that name unpacks to."""
     for ending in sorted(ENDINGS, key=len, reverse=True):
@@ -214,17 +220,17 @@ def _opened(path: Path, mode: str) -> Iterator[Any]:
             opening: Any = igzip.open
             yield stack.enter_context(opening(path, mode))
         elif path.name.endswith(".zst"):
-            yield stack.enter_context(_zstd().open(path, mode))
+            yield stack.enter_context(_zstd(path, "unpack it").open(path, mode))
         else:
             yield stack.enter_context(path.open(mode))
 
 
-def _zstd() -> Any:
+def _zstd(path: Path, instead: str) -> Any:
     try:
         import zstandard
     except ImportError as error:
         raise StoreError(
-            ".tar.zst needs the Python package zstandard; install it, or take .tar.gz"
+            f"{path} is compressed by zstd; install the Python package zstandard, or {instead}"
         ) from error
     return zstandard
 

@@ -27,7 +27,7 @@ from storage.files.ownership import forget_store, note_store
 from storage.format.names import ABORT, SNAPSHOT_MANIFEST
 from storage.readonly import StoreView
 
-from .archive import is_archive_name, write_archive
+from .archive import check_packing, is_archive_name, write_archive
 from .config_files import merge_notes, place_after, place_before
 from .file_copy import CopyMethod, FileCopier
 from .index_files import place_index
@@ -81,9 +81,10 @@ def take_snapshot(
     One file if its name is one of an archive (archive.py), else a folder.
 
     On the device when this returns; ``target`` exists as a whole or not at all. Raises the errors
-    of StoreView.open, StoreInUseError (another process makes ``target``), and StoreNotWritableError
-    about ``target``.
+    of StoreView.open, StoreInUseError (another process makes ``target``), StoreNotWritableError
+    about ``target``, and StoreError if the archive needs a package that is not installed.
     """
+    check_packing(target)
     fs = fs or FileSystem()
     with errors_about(root, target), staging(target) as folder:
         stage = folder / "store"

@@ -13,8 +13,9 @@ from rmqctl.exit_codes import CHANGED, DAMAGED
 from storage.config import SMALL_STORE
 from storage.configs.journal import Journal
 from storage.configs.store_settings import read_store_settings
+from storage.configs.subscription_groups import SubscriptionGroupConfig
 from storage.configs.topics import TopicConfig
-from storage.errors import NoSnapshotError, StoreInUseError
+from storage.errors import NoSnapshotError, StoreChangedError, StoreInUseError
 from storage.format.message import Message
 from storage.readonly import StoreView
 from storage.store import MessageStore
@@ -179,6 +180,40 @@ def test_damaged_settings_come_back(orders):
         assert view.topics()["orders"].read_queue_nums == 2
         assert admin.recover_config(view, now_ms=NOW).plan == []
     assert noted(orders)["what"] == "subscriptionGroup.json", "g has progress and no settings"
+
+
+def test_settings_that_were_written_since_the_plan_stay(orders):
+    path = orders / "config" / "topics.json"
+    path.unlink()
+    path.with_name("topics.json.bak").unlink(missing_ok=True)
+    groups = orders / "config" / "subscriptionGroup.json"
+    with StoreView.open(orders) as view:
+        change = admin.recover_config(view, now_ms=NOW)
+    with EmbeddedBroker.open(orders) as broker:
+        broker.update_topic(TopicConfig("new", 16, 16))
+    written = path.read_bytes()
+    for do in (change.check, lambda: list(change.apply(NOTE).rows)):
+        with pytest.raises(StoreChangedError, match=r"topics\.json has changed since the plan was"):
+            do()
+    assert path.read_bytes() == written
+    assert not groups.exists()
+    assert not (orders / "rmqctl" / "quarantine").exists()
+
+
+def test_a_file_that_is_written_while_another_one_is_recovered_stays(orders):
+    groups = orders / "config" / "subscriptionGroup.json"
+    for path in (orders / "config").glob("topics.json*"):
+        path.unlink()
+    with StoreView.open(orders) as view:
+        change = admin.recover_config(view, now_ms=NOW)
+    rows = iter(change.apply(NOTE).rows)
+    assert next(rows).file == "topics.json"
+    with EmbeddedBroker.open(orders) as broker:
+        broker.update_group(SubscriptionGroupConfig("new"))
+    written = groups.read_bytes()
+    with pytest.raises(StoreChangedError):
+        list(rows)
+    assert groups.read_bytes() == written
 
 
 def test_a_setting_is_changed_and_comes_back(orders, ask):

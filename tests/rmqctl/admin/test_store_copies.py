@@ -1,5 +1,7 @@
 """Snapshots are taken and verified, and stores are compared, through the library."""
 
+import re
+import sys
 import tarfile
 
 import pytest
@@ -9,10 +11,13 @@ from broker.embedded.broker import EmbeddedBroker
 from rmqctl.admin import store as admin
 from rmqctl.errors import CliError, NotFound, Refused
 from rmqctl.exit_codes import DAMAGED, NOT_WRITABLE
-from storage.errors import NoSnapshotError
+from storage.errors import NoSnapshotError, StoreError
+from storage.files.checksum import no_tick
 from storage.format.message import Message
 from storage.readonly import StoreView
 from storage.tools.snapshot.manifest import is_snapshot
+from storage.tools.snapshot.snapshot import take_snapshot as take_snapshot_of_files
+from tests.support.cli import run
 
 NOW = 1_767_225_600_000
 
@@ -63,6 +68,33 @@ def test_a_target_is_judged_before_a_snapshot_is_taken(orders, tmp_path):
     (tmp_path / "file").write_text("kept")
     with pytest.raises(CliError):
         admin.check_target(orders, tmp_path / "file")
+
+
+def test_a_file_that_needs_a_missing_package_is_refused_before_anything_is_copied(
+    orders, tmp_path, monkeypatch
+):
+    target = tmp_path / "copy.tar.zst"
+    admin.check_target(orders, target)
+    admin.take_snapshot(orders, tmp_path / "whole.tar.zst")
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    begun = []
+
+    def phase(label, total):
+        begun.append(label)
+        return no_tick
+
+    why = "install the Python package zstandard, or name a file *.tar.gz"
+    for take in (admin.take_snapshot, take_snapshot_of_files):
+        with pytest.raises((CliError, StoreError), match=re.escape(why)):
+            take(orders, target, now_ms=1, phase=phase)
+    with pytest.raises(CliError, match=re.escape(why)):
+        admin.check_target(orders, target)
+    assert begun == []
+    dry = run("store", "snapshot", "-S", orders, "--save", target, "-n")
+    assert dry.code == 1
+    assert why in dry.err
+    with pytest.raises(StoreError, match="install the Python package zstandard, or unpack it"):
+        admin.verify_snapshot(tmp_path / "whole.tar.zst")
 
 
 def test_a_snapshot_that_is_stopped_leaves_nothing(orders, tmp_path):

@@ -6,6 +6,10 @@ import shutil
 
 import pytest
 
+from rmqctl.admin import store as admin
+from rmqctl.admin.changes import journal_note
+from storage.errors import StoreChangedError
+from storage.readonly import StoreView
 from storage.store import MessageStore
 from tests.support.cli import run
 from tests.support.rich_store import SIZES
@@ -72,3 +76,21 @@ def test_where_nothing_tells_of_progress_repair_says_what_that_means(root):
     assert "starts as a new group" in row["cost"]
     assert run("store", "repair", "-S", root, "--execute", "--yes").code == 0
     assert run("store", "fsck", "-S", root).code == 0
+
+
+def test_a_file_that_is_whole_again_since_the_plan_is_not_put_away(root):
+    for path in (root / "config").glob("consumerOffset.json*"):
+        path.unlink()
+    shutil.rmtree(root / "rmqctl" / "samples", ignore_errors=True)
+    shutil.rmtree(root / "rmqctl" / "journal", ignore_errors=True)
+    with StoreView.open(root) as view:
+        change = admin.recover_offsets(view)
+    assert change.gives_up
+    assert run("store", "repair", "-S", root, "--execute", "--yes").code == 0
+    reset = ("offset", "reset", "-g", "g", "-t", "t", "--to-offset", "1")
+    assert run(*reset, "-S", root, "--yes").code == 0
+    written = (root / OURS).read_bytes()
+    for do in (change.check, lambda: change.apply(journal_note("test"))):
+        with pytest.raises(StoreChangedError, match=r"offsets\.log has changed since the plan"):
+            do()
+    assert (root / OURS).read_bytes() == written

@@ -5,10 +5,10 @@ from zlib import crc32
 
 import pytest
 
+from storage.files.checksum import crc_of
 from storage.files.fs import FileSystem
 from storage.format.crc import crc_after_zeros
 from storage.tools.quarantine import Quarantine
-from storage.tools.repair.steps import crc_of
 from tests.support.linux_forms import needs_linux_forms
 
 NOW_MS = 1_792_616_340_000
