@@ -142,6 +142,7 @@ def read_share(kept: Kept, *, only_figures: bool = False) -> PartialReport:
     Raises NoArrowError, OSError, and ValueError or KeyError for other content.
     """
     (store,) = rows_of(kept, "stores")
+    groups = rows_of(kept, "groups")
     queues: dict[Place, list[QueueLag]] = defaultdict(list)
     for row in rows_of(kept, "queues"):
         queues[row["group"], row["topic"]].append(_queue(row))
@@ -154,7 +155,7 @@ def read_share(kept: Kept, *, only_figures: bool = False) -> PartialReport:
         frozenset(store["marks"]),
         [
             GroupLag(group, topic, queues[group, topic], row["retry"], row["dlq"], members=0)
-            for row in rows_of(kept, "groups")
+            for row in groups
             for group, topic in [(row["group"], row["topic"])]
         ],
         {} if only_figures else dict(_minutes(kept)),
@@ -166,6 +167,7 @@ def read_share(kept: Kept, *, only_figures: bool = False) -> PartialReport:
             for row in rows_of(kept, "warnings")
         ],
         store["is_damaged"],
+        {row["group"]: (row["retry"], row["dlq"]) for row in groups},
     )
 
 

@@ -60,6 +60,10 @@ class GroupLag(NamedTuple):
     """Consumers of the group that live now."""
 
 
+Depth = tuple[int | None, int]
+"""Retries of a group that wait (None: unknown), and its dead letters, both of all topics."""
+
+
 class LagSnapshot(NamedTuple):
     """The lag at ``as_of`` (ms)."""
 
@@ -71,6 +75,8 @@ class LagSnapshot(NamedTuple):
     """Messages that wait by delay level; None where that is unknown."""
     left: int = 0
     """Groups in topics that are not in it, as they have not been looked at yet."""
+    depths: Mapping[str, Depth] = {}
+    """Waiting retries and dead letters of groups that were asked for, where there may be any."""
 
 
 class QueueNow(NamedTuple):
@@ -119,6 +125,7 @@ def look_at(
     until_then: bool = False,
     log_end: int | None = None,
     reads: Callable[[str, int], bool] | None = None,
+    depths_of: Iterable[str] = (),
 ) -> LagSnapshot:
     """Read a store whose progress was read before: so no lag is negative.
 
@@ -129,6 +136,7 @@ def look_at(
     unread messages, which ``lag_bytes`` needs; without it that is None where something is unread.
     ``until_then``: ``as_of`` may be long ago, and later data has no part in rates. ``log_end``: the
     queues end there, at an earlier end of the log. ``reads``: only these queues are read.
+    ``depths_of``: groups for ``depths``, chosen or not.
     """
     if history is None:
         history = OffsetSamples(view.root).read(as_of - TREND_WINDOW_MS)
@@ -167,7 +175,8 @@ def look_at(
             now = together[topic, ids] = _together(ids, queues[topic])
         rows = stand.in_queues(now, offsets, changes) if ids else []
         group_lags.append(GroupLag(group, topic, rows, *depths.of(group), members))
-    return LagSnapshot(as_of, group_lags, view.progress_doubt(), depths.delayed)
+    some = {group: depth for group in depths_of if (depth := depths.of(group)) != (0, 0)}
+    return LagSnapshot(as_of, group_lags, view.progress_doubt(), depths.delayed, depths=some)
 
 
 def _together(ids: tuple[int, ...], of_topic: Mapping[int, QueueNow]) -> QueuesNow:
@@ -455,9 +464,9 @@ class Depths:
             self._waiting = sum((count or Counter() for count in counts.values()), Counter())
             if None in self.delayed.values():
                 self._in_doubt = set().union(*targets_in_doubt(view).values())
-        self._known: dict[str, tuple[int | None, int]] = {}
+        self._known: dict[str, Depth] = {}
 
-    def of(self, group: str) -> tuple[int | None, int]:
+    def of(self, group: str) -> Depth:
         """Both, each group's once."""
         found = self._known.get(group)
         if found is None:

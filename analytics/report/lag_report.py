@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from analytics.engines.local import LocalEngine
-from analytics.engines.task import do, forget, together
+from analytics.engines.task import CountTask, do, forget, together
 from analytics.lag.selection import Choice
 from storage.errors import CorruptFileError, RocketMQError
 from storage.read.log_offsets import first_at
@@ -19,12 +19,11 @@ from .copies import lasting_mark_at, mark_at, sort_out
 from .partial import PartialReport, share_of
 from .report import Report, make_report
 from .scan import StoreScan, plan, scan
+from .stores import StoreRef
 
 if TYPE_CHECKING:
     from analytics.engines import Engine
     from analytics.kernels.partials import Partials
-
-    from .stores import StoreRef
 
 ROUND_BYTES = 256 << 20
 """Counts that are collected here at once, at most: Spark's JVM has 1 GB."""
@@ -70,8 +69,9 @@ def lag_report(
     """
     who = LocalEngine() if engine.is_here else engine
     scanned = who.map(partial(try_scan, as_of=as_of, choice=choice), refs)
-    failed = tuple(one for one in scanned if isinstance(one, UnreadableStore))
-    scans, notes = _without_copies([one for one in scanned if isinstance(one, StoreScan)], who)
+    failed = [one for one in scanned if isinstance(one, UnreadableStore)]
+    scans = [one for one in scanned if isinstance(one, StoreScan)]
+    scans, notes = _without_copies(scans, who, failed)
     total = sum(one.backlog for one in scans)
     done = 0
     is_damaged = any(one.is_damaged for one in scans)
@@ -83,19 +83,34 @@ def lag_report(
     shares: list[PartialReport] = []
     for some in _rounds(scans):
         for one, found in zip(some, _counted(engine, some, tell, exact=exact), strict=True):
+            if isinstance(found, UnreadableStore):
+                failed.append(found)
+                continue
             shares.append(share_of(one, found))
             is_damaged = is_damaged or found.is_damaged
         done += sum(one.backlog for one in some)
     warnings = [*(f"{one.ref.broker}: not read: {one.reason}" for one in failed), *notes]
-    return MadeReport(make_report(shares, as_of, warnings), failed, shares, is_damaged)
+    report = make_report(shares, as_of, warnings)
+    return MadeReport(report, tuple(failed), shares, is_damaged)
 
 
 def _without_copies(
-    scans: Sequence[StoreScan], who: Engine
+    scans: Sequence[StoreScan], who: Engine, failed: list[UnreadableStore]
 ) -> tuple[list[StoreScan], Sequence[str]]:
     """The scans without those of copies; marks of logs that have parted show that to a reader of
-    their kept reports."""
-    found = sort_out(scans, _ScanLooksUp(who))
+    their kept reports. ``failed`` gets the stores that cannot be read any more, unless they are
+    copies by their marks."""
+    while True:
+        looks = _ScanLooksUp(who)
+        found = sort_out(scans, looks)
+        gone = [
+            looks.gone[ref] for ref in (scans[at].ref for at in found.kept) if ref in looks.gone
+        ]
+        if not gone:
+            break
+        failed += gone
+        lost = {one.ref for one in gone}
+        scans = [one for one in scans if one.ref not in lost]
     kept = [
         replace(scans[number], marks=scans[number].marks | found.differences[number])
         for number in found.kept
@@ -104,43 +119,61 @@ def _without_copies(
 
 
 class _ScanLooksUp:
-    """Looks records of the logs of scanned stores up, where an engine works."""
+    """Looks records of the logs of scanned stores up, where an engine works; ``gone`` gets those
+    that cannot be read any more: nothing is known of their records."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self.gone: dict[StoreRef, UnreadableStore] = {}
 
     def last_marks(self, logs: Sequence[StoreScan]) -> Sequence[str | None]:
         """The mark of the last record of each log, None where it is not known."""
-        return self._engine.map(_last_mark, [(one.ref.path, one.log[1]) for one in logs])
+        found = self._engine.map(_last_mark, [(one.ref, one.log[1]) for one in logs])
+        self._note_gone(found)
+        return [None if isinstance(one, UnreadableStore) else one for one in found]
 
     def marks_at(
         self, asked: Sequence[tuple[StoreScan, Sequence[int]]]
     ) -> Sequence[Sequence[str | None]]:
         """The marks of records at log offsets of logs, None where no record begins."""
-        return self._engine.map(_marks_at, [(one.ref.path, places) for one, places in asked])
+        found = self._engine.map(_marks_at, [(one.ref, places) for one, places in asked])
+        self._note_gone(found)
+        return [
+            [None] * len(places) if isinstance(one, UnreadableStore) else one
+            for one, (_, places) in zip(found, asked, strict=True)
+        ]
+
+    def _note_gone(self, found: Sequence[object]) -> None:
+        self.gone.update((one.ref, one) for one in found if isinstance(one, UnreadableStore))
 
 
-def _last_mark(log: tuple[str, int]) -> str | None:
-    path, end = log
+def _last_mark(log: tuple[StoreRef, int]) -> str | UnreadableStore | None:
+    ref, end = log
     last: int | None = None
-    with StoreView.open(path) as view:
-        view.reads_log_at_random()
-        for topic, queue_id in view.queues():
-            low, high = view.queue_bounds(topic, queue_id)
-            unit = view.unit(topic, queue_id, high - 1)
-            if unit is not None and unit[0] >= end:  # stored since the scan
-                high = first_at(view, topic, queue_id, end, low, high)
+    try:
+        with StoreView.open(ref.path) as view:
+            view.reads_log_at_random()
+            for topic, queue_id in view.queues():
+                low, high = view.queue_bounds(topic, queue_id)
                 unit = view.unit(topic, queue_id, high - 1)
-            if unit is not None and (last is None or unit[0] > last):
-                last = unit[0]
-        return None if last is None else lasting_mark_at(view, last)
+                if unit is not None and unit[0] >= end:  # stored since the scan
+                    high = first_at(view, topic, queue_id, end, low, high)
+                    unit = view.unit(topic, queue_id, high - 1)
+                if unit is not None and (last is None or unit[0] > last):
+                    last = unit[0]
+            return None if last is None else lasting_mark_at(view, last)
+    except (RocketMQError, OSError) as error:
+        return _unreadable(ref, error)
 
 
-def _marks_at(log: tuple[str, Sequence[int]]) -> Sequence[str | None]:
-    path, places = log
-    with StoreView.open(path) as view:
-        view.reads_log_at_random()
-        return [mark_at(view, place) for place in places]
+def _marks_at(log: tuple[StoreRef, Sequence[int]]) -> Sequence[str | None] | UnreadableStore:
+    ref, places = log
+    try:
+        with StoreView.open(ref.path) as view:
+            view.reads_log_at_random()
+            return [mark_at(view, place) for place in places]
+    except (RocketMQError, OSError) as error:
+        return _unreadable(ref, error)
 
 
 def _rounds(scans: Sequence[StoreScan]) -> Iterator[Sequence[StoreScan]]:
@@ -161,7 +194,7 @@ def _rounds(scans: Sequence[StoreScan]) -> Iterator[Sequence[StoreScan]]:
 
 def _counted(
     engine: Engine, scans: Sequence[StoreScan], tell: Callable[[int], None], *, exact: bool
-) -> list[Partials]:
+) -> list[Partials | UnreadableStore]:
     """The unread messages in each store. ``tell`` is called with the number of counted messages.
 
     A store in which any task finds that times go back is counted again, by each message's time.
@@ -169,29 +202,48 @@ def _counted(
     works = plan(scans, engine.cores, exact=exact)
     sizes = [sum(task.end - task.first for task in work.tasks) for work in works]
     by_store: dict[str, list[Partials]] = defaultdict(list)
+    gone: dict[str, UnreadableStore] = {}
+    refs = {one.ref.path: one.ref for one in scans}
+
+    def add(works: Sequence[CountTask], parts: Sequence[Partials | UnreadableStore]) -> None:
+        for work, part in zip(works, parts, strict=True):
+            if isinstance(part, UnreadableStore):
+                gone[work.root] = part._replace(ref=refs[work.root])
+            else:
+                by_store[work.root].append(part)
+
     try:
-        found = engine.map(do, works, lambda done: tell(sum(sizes[:done])))
-        for work, part in zip(works, found, strict=True):
-            by_store[work.root].append(part)
+        add(works, engine.map(_try_count, works, lambda done: tell(sum(sizes[:done]))))
         wrong = {root for root, parts in by_store.items() if any(part.disorder for part in parts)}
         again = [work._replace(each_time=True) for work in works if work.root in wrong]
         by_store.update((root, []) for root in wrong)
-        for work, part in zip(again, engine.map(do, again), strict=True):
-            by_store[work.root].append(part._replace(disorder=True))
+        add(again, engine.map(_try_count, again))
+        for root in wrong:
+            by_store[root] = [part._replace(disorder=True) for part in by_store[root]]
     finally:
         forget()
-    return [together(by_store[one.ref.path]) for one in scans]
+    return [gone.get(one.ref.path) or together(by_store[one.ref.path]) for one in scans]
+
+
+def _try_count(work: CountTask) -> Partials | UnreadableStore:
+    """Count one piece, or give the reason why its store cannot be opened any more."""
+    try:
+        return do(work)
+    except (RocketMQError, OSError) as error:
+        return _unreadable(StoreRef("", work.root), error)
 
 
 def try_scan(ref: StoreRef, as_of: int, choice: Choice) -> StoreScan | UnreadableStore:
     """Scan a store, or give the reason why that fails."""
     try:
         return scan(ref, as_of, choice)
-    except RocketMQError as error:
+    except (RocketMQError, OSError) as error:
+        return _unreadable(ref, error)
+
+
+def _unreadable(ref: StoreRef, error: RocketMQError | OSError) -> UnreadableStore:
+    if isinstance(error, RocketMQError):
         return UnreadableStore(ref, str(error), damaged=isinstance(error, CorruptFileError))
-    except OSError as error:
-        denied = isinstance(error, PermissionError)
-        reason = "no permission" if denied else error.strerror or type(error).__name__
-        return UnreadableStore(
-            ref, f"{error.filename or ref.path} cannot be read: {reason}", denied
-        )
+    denied = isinstance(error, PermissionError)
+    reason = "no permission" if denied else error.strerror or type(error).__name__
+    return UnreadableStore(ref, f"{error.filename or ref.path} cannot be read: {reason}", denied)

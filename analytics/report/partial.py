@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from analytics.kernels.partials import PartialCounts, Partials
-    from analytics.lag.lag_snapshot import GroupLag
+    from analytics.lag.lag_snapshot import Depth, GroupLag
 
     from .scan import Orphan, ScannedDelays, ScannedQueue, StoreScan
     from .stores import StoreRef
@@ -53,6 +53,8 @@ class PartialReport(NamedTuple):
     warnings: Sequence[StoreWarning]
     is_damaged: bool | None = False
     """Some queues lack units: they were counted as far as they can be read; None: not known."""
+    depths: Mapping[str, Depth] = {}
+    """Waiting retries and dead letters of groups of the store, whatever topics were chosen."""
 
 
 def share_of(scan: StoreScan, counted: Partials) -> PartialReport:
@@ -85,6 +87,7 @@ def share_of(scan: StoreScan, counted: Partials) -> PartialReport:
         scan.orphans,
         [one._replace(text=f"{scan.ref.broker}: {one.text}") for one in _warnings(scan, counted)],
         scan.is_damaged or counted.is_damaged,
+        scan.snapshot.depths,
     )
 
 

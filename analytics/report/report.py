@@ -28,7 +28,7 @@ from analytics.lag.totals import (
 from .amounts import Amounts, Row, Rows, added_up
 
 if TYPE_CHECKING:
-    from analytics.lag.lag_snapshot import GroupLag
+    from analytics.lag.lag_snapshot import Depth, GroupLag
 
     from .partial import PartialReport, Place, Tags
 
@@ -134,13 +134,15 @@ def _minutes(place: Place, shares: Sequence[PartialReport]) -> Amounts:
     return added_up(parts) if parts else _NOTHING
 
 
-def _depths(shares: Sequence[PartialReport]) -> dict[str, tuple[int | None, int]]:
+def _depths(shares: Sequence[PartialReport]) -> dict[str, Depth]:
     """Waiting retries (None: not known) and dead letters of each group in all stores.
 
     A store has one number for all topics of a group.
     """
-    each: dict[str, dict[int, tuple[int | None, int]]] = defaultdict(dict)
+    each: dict[str, dict[int, Depth]] = defaultdict(dict)
     for number, share in enumerate(shares):
+        for group, depth in share.depths.items():
+            each[group][number] = depth
         for group_lag in share.group_lags:
             each[group_lag.group][number] = group_lag.retry, group_lag.dlq
     return {
@@ -155,7 +157,7 @@ def _depths(shares: Sequence[PartialReport]) -> dict[str, tuple[int | None, int]
 def _group_row(
     place: Place,
     group_lags: Sequence[tuple[str, GroupLag]],
-    depths: tuple[int | None, int],
+    depths: Depth,
     as_of: int,
 ) -> Row:
     # Queues of several brokers have the same ids: number them all, and name the worst at the end.

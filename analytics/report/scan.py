@@ -132,7 +132,11 @@ def scan(ref: StoreRef, as_of: int, choice: Choice) -> StoreScan:
             if choice.takes(group, topic)
         }
         who = Readers(chosen, {}, table)
-        snapshot = look_at(view, topics, who, as_of, sizes=False, until_then=True)
+        of_all_topics = choice._replace(topics=None)  # other stores may have the chosen topics
+        groups = {group for group, topic in table if of_all_topics.takes(group, topic)}
+        snapshot = look_at(
+            view, topics, who, as_of, sizes=False, until_then=True, depths_of=sorted(groups)
+        )
         queues = tuple(_counted(snapshot))
         minutes, unreadable = _minutes(view, queues)
         damaged = tuple(_damaged(view, snapshot))

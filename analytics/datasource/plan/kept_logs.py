@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from analytics.report.copies import mark_at, sort_out
+from storage.detect import detect_config
 from storage.errors import RocketMQError
 
 from .log_now import LogLooks
@@ -40,10 +42,15 @@ def kept_logs(options: Options, looks: LogLooks) -> Sequence[LogNow]:
         except (RocketMQError, OSError) as error:
             if not options.skip_unreadable:
                 raise
-            logger.warning("%s: left out, it cannot be read: %s", ref.broker, error)
+            _tell_unreadable(ref, error)
     if not options.copies_once:
         return logs
-    found = sort_out(logs, _LogLooksUp())
+    while True:
+        looks_up = _LogLooksUp(options)
+        found = sort_out(logs, looks_up)
+        if not looks_up.gone:
+            break
+        logs = [log for log in logs if log.ref not in looks_up.gone]
     for note in found.left_out:
         logger.warning("%s; copies=all reads it, too", note)
     for note in found.parted:
@@ -51,18 +58,35 @@ def kept_logs(options: Options, looks: LogLooks) -> Sequence[LogNow]:
     return [logs[number] for number in found.kept]
 
 
+def _tell_unreadable(ref: StoreRef, error: Exception) -> None:
+    logger.warning("%s: left out, it cannot be read: %s", ref.broker, error)
+
+
 class _LogLooksUp:
-    """Looks records of logs up in their files."""
+    """Looks records of logs up in their files; ``gone`` gets the stores that cannot be read any
+    more, if such stores are to be skipped."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self.gone: set[StoreRef] = set()
 
     def last_marks(self, logs: Sequence[LogNow]) -> Sequence[str | None]:
         """The mark of the last record of each log, None where it is not known."""
         return [log.last_mark for log in logs]
 
     def marks_at(self, asked: Sequence[tuple[LogNow, Sequence[int]]]) -> list[list[str | None]]:
-        """The marks of records at log offsets of logs, None where no record begins."""
-        return [_marks_at(log, places) for log, places in asked]
+        """The marks of records at log offsets of logs, None where no record begins. Raises the
+        errors of ``StoreView.open``."""
+        return [self._marks_at(log, places) for log, places in asked]
 
-
-def _marks_at(log: LogNow, places: Sequence[int]) -> list[str | None]:
-    with log.opened() as files:
-        return [mark_at(files, place) for place in places]
+    def _marks_at(self, log: LogNow, places: Sequence[int]) -> list[str | None]:
+        try:
+            detect_config(Path(log.ref.path), reading=True, log_only=True)  # it is still there
+            with log.opened() as files:
+                return [mark_at(files, place) for place in places]
+        except (RocketMQError, OSError) as error:
+            if not self._options.skip_unreadable:
+                raise
+            _tell_unreadable(log.ref, error)
+            self.gone.add(log.ref)
+            return [None] * len(places)

@@ -181,7 +181,7 @@ def report(
     form = _format(cli, output, save)  # an invalid one fails before counting starts
     if form is ReportFormat.HELP:
         cli.explain_fields(ctx)
-    _check_options(cli, form, by, save, compare, recorded)
+    _check_options(cli, form, by, save, compare, recorded, from_partials)
     whole = by is None and form in {ReportFormat.JSON, ReportFormat.YAML}
     about = by or By.GROUP
     if form not in {ReportFormat.HTML, ReportFormat.PARQUET}:
@@ -302,6 +302,7 @@ def _check_options(
     save: str | None,
     compare: str | None,
     recorded: str | None,
+    from_partials: list[str] | None,
 ) -> None:
     if form in {ReportFormat.HTML, ReportFormat.PARQUET}:
         if by is not None:
@@ -312,6 +313,11 @@ def _check_options(
     if form is ReportFormat.PARQUET:
         if compare is not None:
             raise UsageProblem("--compare: not with Parquet; compare runs in a query")
+        if from_partials:
+            raise UsageProblem(
+                "--from-partials: not with -o parquet, which would date reports of earlier moments "
+                "as one of now; copy their files to hand them on"
+            )
         if save is None:
             raise UsageProblem("-o parquet writes files: name a folder with --save")
         from analytics.history.tables import arrow

@@ -236,6 +236,7 @@ def test_from_the_command_line(refs: list[StoreRef], tmp_path: Path) -> None:
     wrong: list[tuple[list[Any], int, str]] = [
         (["--exact"], 2, "--from-partials and --exact exclude each other"),
         (["-S", refs[0].path], 2, "--from-partials and --store exclude each other"),
+        (["-o", "parquet", "--save", tmp_path], 2, "--from-partials: not with -o parquet"),
         (["-g", "nobody"], 3, "group nobody has no progress"),
         (["--from-partials", tmp_path / "none"], 3, "holds no kept reports"),
         (["--as-of", "1990-01-02"], 3, "holds no kept reports that are as old"),

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
+import shutil
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import pytest
 
 from analytics.datasource.plan.kept_logs import kept_logs
-from analytics.datasource.plan.log_now import LogLooks
+from analytics.datasource.plan.log_now import LogLooks, LogNow
 from analytics.datasource.query.options import read_options
 from analytics.engines.local import LocalEngine
 from analytics.history.gathering import find_kept, gathered_report
@@ -22,9 +23,12 @@ from analytics.report.copies import marked_places, sort_out
 from analytics.report.lag_report import MadeReport, lag_report
 from analytics.report.stores import StoreRef
 from storage.configs.consumer_offsets import topic_at_group
+from storage.errors import RocketMQError
 from tests.support.hand_made import START_MS, TINY, HandMade
 from tests.support.spark_source import read_table
 
+T = TypeVar("T")
+R = TypeVar("R")
 NOW = START_MS + 10_000_000
 ALL = Choice()
 FILE = TINY.mapped_file_size_commit_log
@@ -166,6 +170,84 @@ def test_few_places_of_a_log_are_marked_and_two_logs_have_one_in_common(files: i
     for begin in range(files):
         tail = set(marked_places(begin * FILE, 2 * files * FILE, FILE))
         assert not whole.isdisjoint(tail)
+
+
+class Vanishing:
+    """An engine; a store is removed after one kind of work, such as the scan of all stores."""
+
+    name = "local"
+    cores = 1
+    is_here = False
+
+    def __init__(self, root: Path, after: str) -> None:
+        self.root = root
+        self.after = after
+
+    def map(
+        self,
+        function: Callable[[T], R],
+        items: Sequence[T],
+        progress: Callable[[int], None] | None = None,
+    ) -> list[R]:
+        found = LocalEngine().map(function, items, progress)
+        if self.after in str(function):
+            shutil.rmtree(self.root, ignore_errors=True)
+        return found
+
+
+def test_a_copy_that_is_removed_after_its_scan_is_left_out(tmp_path: Path) -> None:
+    made = some(HandMade(), 20)
+    copy, whole = written(tmp_path / "copy", made), written(tmp_path / "whole", some(made, 30))
+    refs = [StoreRef(root.name, str(root)) for root in (copy, whole)]
+    found = lag_report(Vanishing(copy, "try_scan"), refs, NOW, ALL)
+    assert (brokers(found), found.report.totals["lag"]) == (["whole"], 50)
+    assert found.report.warnings[0].startswith("copy: left out, it is a copy of whole")
+
+
+@pytest.mark.parametrize("after", ["try_scan", "marks_at"])
+def test_a_store_that_is_removed_after_its_scan_is_named_and_left_out(
+    tmp_path: Path, after: str
+) -> None:
+    made = some(HandMade(), 20)
+    gone, copy = written(tmp_path / "gone", some(made, 30)), written(tmp_path / "copy", made)
+    other = written(tmp_path / "other", some(HandMade(), 5, "other"))
+    refs = [StoreRef(root.name, str(root)) for root in (gone, copy, other)]
+    found = lag_report(Vanishing(gone, after), refs, NOW, ALL)
+    assert [one.ref.broker for one in found.unreadable] == ["gone"]
+    assert found.report.warnings[0].startswith("gone: not read: ")
+    if after == "try_scan":  # what was its copy is counted
+        assert (brokers(found), found.report.totals["lag"]) == (["copy", "other"], 25)
+    else:
+        assert (brokers(found), found.report.totals["lag"]) == (["other"], 5)
+
+
+class Removing(LogLooks):
+    """A store is removed while the stores after it are looked at."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__()
+        self.root = root
+
+    def look(self, ref: StoreRef) -> LogNow:
+        if ref.path != str(self.root) and self.root.exists():
+            shutil.rmtree(self.root)
+        return super().look(ref)
+
+
+@pytest.mark.parametrize("how", ["skip", "fail"])
+def test_a_store_that_is_removed_while_others_are_looked_at_is_unreadable(
+    tmp_path: Path, how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = some(HandMade(), 20)
+    gone, copy = written(tmp_path / "gone", some(made, 30)), written(tmp_path / "copy", made)
+    options = read_options({"path": f"{gone},{copy}", "onUnreadableStore": how})
+    if how == "fail":
+        with pytest.raises((RocketMQError, OSError)):
+            kept_logs(options, Removing(gone))
+        return
+    caplog.set_level(logging.WARNING)
+    assert [log.ref.broker for log in kept_logs(options, Removing(gone))] == ["copy"]
+    assert "gone: left out, it cannot be read: " in caplog.text
 
 
 class Marked(NamedTuple):

@@ -13,6 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from analytics.engines.local import LocalEngine
+from analytics.history.gathering import find_kept, gathered_report
+from analytics.history.keeping import keep
 from analytics.lag.selection import Choice
 from analytics.report import scan as survey_module
 from analytics.report.lag_report import lag_report
@@ -220,19 +222,53 @@ def test_only_what_was_chosen(tmp_path: Path) -> None:
     assert report(root, choice=Choice(None, ["U"])).groups == []
 
 
-def test_depths_are_those_of_the_group_in_all_topics_and_stores(tmp_path: Path) -> None:
+@pytest.fixture
+def depths(tmp_path: Path) -> tuple[Path, Path]:
+    """A group reads T in two stores, and U in the second one; its dead letters are in the first."""
     for name, topics, letters in (("a", "T", 3), ("b", "TU", 0)):
         store = HandMade(TINY)
         for topic in topics:
             store.put(topic, 0, name.encode())
         for _ in range(letters):
             store.put("%DLQ%g", 0)
+            store.put("%RETRY%g", 0)
         (tmp_path / name).mkdir()
         store.write(tmp_path / name)
         write_offsets(tmp_path / name, {("g", topic, 0): 0 for topic in topics})
-    found = report(tmp_path / "a", tmp_path / "b")
+    return tmp_path / "a", tmp_path / "b"
+
+
+def test_depths_are_those_of_the_group_in_all_topics_and_stores(depths: tuple[Path, Path]) -> None:
+    found = report(*depths)
     assert [(row["topic"], row["retry"], row["dlq"]) for row in found.groups] == [
-        ("T", 0, 3),
-        ("U", 0, 3),
+        ("T", 3, 3),
+        ("U", 3, 3),
     ]
-    assert (found.totals["retry"], found.totals["dlq"]) == (0, 3)
+    assert (found.totals["retry"], found.totals["dlq"]) == (3, 3)
+
+
+def test_depths_are_the_same_whatever_topics_were_chosen(
+    depths: tuple[Path, Path], tmp_path: Path
+) -> None:
+    refs = [StoreRef(root.name, str(root)) for root in depths]
+    whole = lag_report(LocalEngine(), refs, NOW, ALL)
+    places = [(row["group"], row["topic"]) for row in whole.report.groups]
+    keep(whole.shares, NOW, tmp_path / "kept", places, None)
+    kept = find_kept([str(tmp_path / "kept")], None)
+    for topics, wanted in ((["U"], ("U", 3, 3)), (["T"], ("T", 3, 3))):
+        choice = Choice(None, topics)
+        for found in (
+            report(*depths, choice=choice),
+            gathered_report(LocalEngine(), kept, choice).report,
+        ):
+            assert [(row["topic"], row["retry"], row["dlq"]) for row in found.groups] == [wanted]
+            assert (found.totals["retry"], found.totals["dlq"]) == wanted[1:]
+    assert report(*depths, choice=Choice(["h"], ["U"])).groups == []
+
+
+def test_retries_that_one_store_does_not_know_are_unknown_whatever_topics_were_chosen(
+    depths: tuple[Path, Path],
+) -> None:
+    write_offsets(depths[0], {("g", "T", 0): 0, ("g", "%RETRY%g", 0): 99})
+    (row,) = report(*depths, choice=Choice(None, ["U"])).groups
+    assert (row["retry"], row["dlq"]) == (None, 3)
