@@ -39,6 +39,7 @@ from storage.format.message import (
     TRANS_HALF_TOPIC,
     split_keys,
 )
+from storage.format.names import exact_str
 from storage.format.plain_message import inner_message, prepare_sent
 from storage.format.properties import encode_properties
 from storage.format.sys_flag import MessageSysFlag
@@ -179,9 +180,8 @@ class MessageBuilder:
             if PROPERTY_WAIT_STORE_MSG_OK not in properties:
                 properties[PROPERTY_WAIT_STORE_MSG_OK] = _WAIT
             properties[PROPERTY_CLUSTER] = self._cluster
-            inners.append(
-                self._inner(message, message.topic, queue_id, properties, origin, NOT_DELAYED)
-            )
+            topic = exact_str(message.topic)
+            inners.append(self._inner(message, topic, queue_id, properties, origin, NOT_DELAYED))
             msg_ids.append(msg_id)
         return inners, msg_ids
 

@@ -39,6 +39,7 @@ from storage.format.message import (
     dlq_topic,
 )
 from storage.format.message_id import offset_msg_ids
+from storage.format.names import exact_str
 from storage.format.plain_message import has_id, have_topic
 from storage.format.prepared_table import PreparedTable
 from storage.format.sys_flag import MessageSysFlag
@@ -130,6 +131,7 @@ class Sender:
                 sent = self._put_sent(message, queue_id, way)
                 if sent is not None:
                     return sent
+        topic = exact_str(topic)
         config = asked = self._topic(topic, options)
         queue_id = self._queue(config, queue_id)
         target, target_queue = topic, queue_id
@@ -346,7 +348,7 @@ class Sender:
                 raise MessageIllegalError(
                     f"the messages of a batch have one topic, not {topic} and {message.topic}"
                 )
-        return topic
+        return exact_str(topic)
 
     def send_column(
         self,
@@ -360,6 +362,7 @@ class Sender:
         options: SendOptions,
     ) -> ColumnSendResult:
         """Store a column; see Broker.send_column."""
+        topic = exact_str(topic)
         check_lengths(bodies, queue_ids, keys)
         if (
             sum(map(len, bodies)) > self._max_message_size  # takes half the time of the next check
@@ -421,6 +424,11 @@ class Sender:
         check_keys(rows.keys)
         check_body_size(max(rows.bodies, key=len), self._max_message_size)
         topics = rows.topics
+        if isinstance(topics, str):
+            topics = exact_str(topics)
+        elif {*map(type, topics)} != {str}:
+            topics = [*map(exact_str, topics)]
+        rows = rows._replace(topics=topics)
         names = (topics,) if isinstance(topics, str) else tuple(dict.fromkeys(topics))
         configs = {name: self._topic(name, options) for name in names}
         origins = [self._origin(options, config) for config in configs.values()]

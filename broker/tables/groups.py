@@ -21,6 +21,7 @@ from storage.configs.subscription_groups import (
     system_groups,
 )
 from storage.format.message import retry_topic
+from storage.format.names import exact_str
 from storage.format.shapes import MAX_QUEUES
 
 from .shared_table import Check, SharedTable, Update, WriteLockScope
@@ -121,7 +122,10 @@ class GroupManager:
     def update_all(self, updates: Iterable[Update[SubscriptionGroupConfig]]) -> set[str]:
         """Create or change many groups at once, all or none; gives the names of those that changed.
         Otherwise like ``update``; raises BrokerSystemError as it does."""
-        by_name = {update.item.group_name: update for update in updates}
+        by_name = {}
+        for update in updates:
+            name = exact_str(update.item.group_name)
+            by_name[name] = update._replace(item=update.item._replace(group_name=name))
         for group, update in by_name.items():
             check_group(group)
             queues = update.item.retry_queue_nums

@@ -34,7 +34,7 @@ from storage.format.message import (
     RETRY_GROUP_TOPIC_PREFIX,
     SCHEDULE_TOPIC,
 )
-from storage.format.names import COMMITLOG
+from storage.format.names import COMMITLOG, exact_str
 from storage.format.shapes import MAX_QUEUES
 
 from .shared_table import Check, SharedTable, Update, WriteLockScope
@@ -225,7 +225,10 @@ class TopicManager:
     def update_all(self, updates: Iterable[Update[TopicConfig]]) -> set[str]:
         """Create or change many topics at once, all or none; gives the names of those that changed.
         Otherwise like ``update``."""
-        by_name = {update.item.topic_name: update for update in updates}
+        by_name = {}
+        for update in updates:
+            name = exact_str(update.item.topic_name)
+            by_name[name] = update._replace(item=update.item._replace(topic_name=name))
         for update in by_name.values():
             self._check_settings(update.item)
         return self._table.update_all(by_name)

@@ -24,6 +24,7 @@ from client.runtime.service_state import ServiceState, not_running
 from storage.coordination.locks import ForkAware, at_fork
 from storage.deadlines import held_within
 from storage.errors import WriteLockTimeoutError
+from storage.format.names import exact_str
 
 from .consumer_config import ConsumerConfig
 from .subscription import ALL_MESSAGES, newer, selector_of, subscription_data
@@ -85,7 +86,7 @@ class Consumer(ForkAware, ABC):
         check_kind("client_config", client_config, ClientConfig)
         if offset_store is not None:
             check_methods("offset_store", offset_store, _OFFSET_STORE, "an OffsetStore")
-        self.group = group
+        self.group = exact_str(group)
         self.filter_message_hooks: Final[list[FilterMessageHook]] = []
         """Called with what each pull brought; append yours before ``start``."""
         self._config = config or self.default_config()
@@ -270,6 +271,7 @@ class Consumer(ForkAware, ABC):
         Raises InvalidNameError.
         """
         check_topic(topic)
+        topic = exact_str(topic)
         data = subscription_data(topic, selector_of(selector), self._manager.clock.now_ms())
         known = self._subscriptions.get(topic)
         if self._state is ServiceState.RUNNING:  # a round of rebalance gives new versions, too

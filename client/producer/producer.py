@@ -26,6 +26,7 @@ from client.runtime.own_broker import open_own_broker
 from client.runtime.service_state import ServiceState, not_running, not_startable
 from storage.coordination.locks import ForkAware, at_fork
 from storage.counted import counted
+from storage.format.names import exact_str
 
 from .bounded_executor import BoundedExecutor
 from .config import ProducerConfig
@@ -94,7 +95,7 @@ class Producer(ForkAware):
         check_group(group)
         check_kind("config", config, ProducerConfig)
         check_kind("client_config", client_config, ClientConfig)
-        self.group: Final = group
+        self.group: Final = exact_str(group)
         self.config: Final = config or ProducerConfig()
         self.send_message_hooks: Final[list[SendMessageHook]] = []
         """Called around each attempt to send; append yours before ``start``."""
@@ -414,7 +415,7 @@ class Producer(ForkAware):
         check_topic(topic)
         config = self.config
         return self.instance.routes.publish_queues(
-            topic, config.create_topic_key, config.default_topic_queue_nums
+            exact_str(topic), config.create_topic_key, config.default_topic_queue_nums
         )
 
     # -- for the client instance

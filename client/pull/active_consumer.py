@@ -17,6 +17,7 @@ from client.consumer.consumer import Consumer
 from client.errors import GroupRegisteredError
 from client.offset_store.offset_store import ReadOffsetType, compute_pull_from_where
 from client.runtime.service_state import ServiceState, not_startable
+from storage.format.names import exact_str
 
 if TYPE_CHECKING:
     from broker.api.broker import Broker
@@ -76,7 +77,7 @@ class ActiveConsumer(Consumer):
     def fetch_subscribe_message_queues(self, topic: str) -> list[MessageQueue]:
         """Give all queues of a topic, sorted; empty if no broker has it."""
         check_topic(topic)
-        return self._running().routes.subscribe_queues(topic)
+        return self._running().routes.subscribe_queues(exact_str(topic))
 
     def search_offset(self, queue: MessageQueue, timestamp: int) -> int:
         """Give the offset of a store time, ms: that of the message nearest to it.

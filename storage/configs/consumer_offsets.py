@@ -14,7 +14,7 @@ from typing import Any, Final
 from storage.files.fs import FileSystem
 from storage.format.java_numbers import java_int, java_long
 from storage.format.message import LMQ_PREFIX
-from storage.format.names import CONFIG
+from storage.format.names import CONFIG, exact_str
 from storage.format.shapes import MAX_INT, MAX_LONG
 
 from .config_file import ConfigFile, JsonObject, ident_of
@@ -29,7 +29,7 @@ OffsetTable = dict[str, dict[int, int]]
 
 def topic_at_group(topic: str, group: str) -> str:
     """Make the key of a topic's progress in a group."""
-    return f"{topic}{TOPIC_GROUP_SEPARATOR}{group}"
+    return f"{exact_str(topic)}{TOPIC_GROUP_SEPARATOR}{exact_str(group)}"
 
 
 def split_topic_at_group(key: str) -> tuple[str, str] | None:

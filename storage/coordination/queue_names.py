@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Final
 from zlib import crc32
 
+from storage.format.names import exact_str
 from storage.format.shapes import is_id
 
 QueueName = tuple[str, int]
@@ -34,7 +35,7 @@ def name_line(slot: int, topic: str, queue_id: int) -> bytes:
     """Write the line of a slot."""
     if any(char in topic for char in _ESCAPED):
         topic = topic.encode("unicode_escape").decode("ascii")
-    name = f"{topic}\t{queue_id}".encode("utf-8", "surrogateescape")
+    name = f"{exact_str(topic)}\t{queue_id}".encode("utf-8", "surrogateescape")
     return b"%s\t%08x\n" % (name, crc32(name, slot))
 
 

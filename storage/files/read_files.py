@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
-from storage.format.names import COMMITLOG, CONSUMEQUEUE, file_name, parse_file_name
+from storage.format.names import COMMITLOG, CONSUMEQUEUE, exact_str, file_name, parse_file_name
 from storage.platform.space import next_data
 
 from .many_files import list_offsets
@@ -350,7 +350,7 @@ class StoreFiles:
         name."""
         found = self._queues.get((topic, queue_id))
         if found is None and queue_id >= 0 and is_folder_name(topic):
-            path = f"{self._queue_root}/{topic}/{queue_id}"
+            path = f"{self._queue_root}/{exact_str(topic)}/{queue_id}"
             found = ReadOnlyFiles(self.budget, path, self._queue_file_size)
             found = self._queues.setdefault((topic, queue_id), found)
         return found

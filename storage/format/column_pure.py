@@ -259,7 +259,7 @@ def _index_hashes(topic: str, keys: Sequence[str]) -> Longs:
 
 def _after_topic(topic: str, hashes: NDArray[np.uint32], powers: NDArray[np.uint32]) -> Longs:
     """Make index hashes of hashes of keys, and 31 to the power of their lengths."""
-    whole = hashes + np.uint32(unsigned_java_hash(f"{topic}#")) * powers
+    whole = hashes + np.uint32(unsigned_java_hash(topic + "#")) * powers
     absolute: Longs = np.abs(whole.view(np.int32).astype(np.int64)) & 0x7FFFFFFF  # -2^31 gives 0
     return absolute
 

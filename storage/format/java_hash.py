@@ -65,5 +65,5 @@ def key_hash(topic: str, key: str) -> int:
 
     Java's Math.abs of the hash, but 0 for -2^31.
     """
-    unsigned = unsigned_java_hash(f"{topic}#{key}")
+    unsigned = unsigned_java_hash(topic + "#" + key)
     return unsigned if unsigned < _SIGN_BIT else -unsigned & (_SIGN_BIT - 1)

@@ -15,6 +15,7 @@ from .compress import KEPT_BODY_SIZE, MAX_INFLATED_BODY_SIZE, decompress
 from .errors import BodyError
 from .host import unpack_host
 from .message_id import offset_msg_id
+from .names import exact_str
 from .properties import find_property, parse_properties
 from .sys_flag import MessageSysFlag as MessageSysFlag
 
@@ -163,7 +164,7 @@ class Message(_Made, metaclass=_Called):
         delay_time_level: int = 0,
         properties: Mapping[str, str] | None = None,
     ) -> None:
-        self.topic = topic
+        self.topic = topic if type(topic) is str else exact_str(topic)
         self.body = body
         self.flag = flag
         try:
@@ -173,9 +174,9 @@ class Message(_Made, metaclass=_Called):
                 f"properties are {properties!r}; they are a dict of names and values"
             ) from None
         if tags:
-            own[PROPERTY_TAGS] = tags
+            own[PROPERTY_TAGS] = tags if type(tags) is str else exact_str(tags)
         if keys:
-            if isinstance(keys, str):
+            if type(keys) is str:
                 own[PROPERTY_KEYS] = keys
             else:
                 self.keys = keys
@@ -229,7 +230,7 @@ class Message(_Made, metaclass=_Called):
 
     def _set(self, name: str, value: str | None) -> None:
         if value:
-            self.properties[name] = value
+            self.properties[name] = exact_str(value)
         else:
             self.properties.pop(name, None)
 

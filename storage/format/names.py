@@ -40,6 +40,17 @@ OFFSET_NAME_DIGITS: Final = 20
 INDEX_NAME_DIGITS: Final = 17
 
 
+def exact_str(name: str) -> str:
+    """The same text, of the class ``str`` itself.
+
+    Paths and f-strings take what ``str(name)`` gives, which is another text for a member of an enum
+    (``class Topics(str, Enum)``): files would get another name than records. What is no text stays
+    as it is, for the checks that refuse it.
+    """
+    given: object = name
+    return str.__str__(name) if isinstance(given, str) else name
+
+
 def file_name(offset: int) -> str:
     """Name the file whose first byte lies ``offset`` bytes into its queue.
 

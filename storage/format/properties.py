@@ -25,7 +25,7 @@ def encode_properties(properties: Mapping[str, str]) -> bytes:
     a name, or 0x02 inside a value, would come back as other properties: InvalidMessageError.
     A value may hold 0x01.
     """
-    items = [f"{name}\x01{value}" for name, value in properties.items() if name and value]
+    items = ["\x01".join((name, value)) for name, value in properties.items() if name and value]
     text = "\x02".join(items)
     if items and (text.count("\x02") != len(items) - 1 or text.count("\x01") != len(items)):
         _check_separators(properties)

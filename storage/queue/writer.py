@@ -18,7 +18,7 @@ from storage.files.access import refuse_unwritable_folders
 from storage.files.mapped_file_queue import MappedFileQueue
 from storage.files.preallocation import QUEUE_WINDOW
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, PRE_BLANK
-from storage.format.names import CONSUMEQUEUE, OURS
+from storage.format.names import CONSUMEQUEUE, OURS, exact_str
 
 if TYPE_CHECKING:
     from storage.config import StoreConfig
@@ -62,7 +62,7 @@ class ConsumeQueueTable:
         if found is None:
             found = MappedFileQueue(
                 self._fs,
-                self._root / topic / str(queue_id),
+                self._root / exact_str(topic) / str(queue_id),
                 self._file_size,
                 writable=True,
                 staging=self._staging,

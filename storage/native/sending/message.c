@@ -157,6 +157,8 @@ static int name_of(PyObject *name)
 /* 1 if it is done, 0 for an unusual call, -1 with an error set. */
 static int make(PyObject *self, PyObject *topic, PyObject *body, PyObject *const *values)
 {
+    if (!PyUnicode_CheckExact(topic))
+        return 0;
     PyObject *properties = late_of(values[TAGS_NAME], values[KEYS_NAME]);
     if (properties == NULL)
         return PyErr_Occurred() ? -1 : 0;

@@ -213,7 +213,10 @@ int append_record(Appending *a, PyObject *message, int64_t now, const int64_t *k
         || int32_of(PyTuple_GetItem(message, DELAY_TIME_LEVEL), &level) < 0 || level > 0
         || f.sys_flag & ROLLBACK || code_of(PyTuple_GetItem(message, TAGS), &code) < 0)
         return 0;
-    Tail *tail = tail_of(a, PyTuple_GetItem(message, TOPIC), PyTuple_GetItem(message, QUEUE_ID));
+    PyObject *topic = PyTuple_GetItem(message, TOPIC);
+    if (!PyUnicode_CheckExact(topic)) /* an equal one may have another name as a text */
+        return 0;
+    Tail *tail = tail_of(a, topic, PyTuple_GetItem(message, QUEUE_ID));
     volatile int64_t *words = a->words.buf;
     if (tail == NULL || tail->word >= a->words.len / WORD)
         return 0;

@@ -67,8 +67,10 @@ int topic_word(PyObject *topic, uint64_t *word)
 {
     Py_ssize_t length;
     const char *text = text_of(topic, &length);
-    if (text == NULL)
+    if (text == NULL) {
+        PyErr_SetString(PyExc_TypeError, "a topic is a str");
         return -1;
+    }
     *word = (uint64_t)1 << crc32_of((const unsigned char *)text, (size_t)length) % TOPIC_BITS;
     return 0;
 }

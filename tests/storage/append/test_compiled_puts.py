@@ -7,6 +7,7 @@ import sys
 import threading
 import weakref
 from contextlib import suppress
+from enum import StrEnum
 from pathlib import Path
 from types import FrameType
 
@@ -135,6 +136,19 @@ def test_who_waits_is_rung(tmp_path: Path) -> None:
         for number in range(4):
             store.put_message(Sample(f"{number}", "T").inner())
         assert is_rung_by(store, lambda: put_alone(store, "a"))
+
+
+def test_a_topic_of_an_enum_is_stored_and_who_waits_is_rung(tmp_path: Path) -> None:
+    class Topics(StrEnum):
+        T = "T"
+
+    root = new_store(tmp_path / "store", ROOMY)
+    with open_store(root, ROOMY, clock=Ticking(step=0), exclusive=True) as store:
+        for number in range(4):
+            store.put_message(Sample(f"{number}", "T").inner())
+        message = Sample("a", Topics.T).inner()
+        assert is_rung_by(store, lambda: store.put_message(message).status.stored)
+        assert store.view.max_offset_in_queue("T", 0) == 5
 
 
 @pytest.mark.slow
