@@ -18,6 +18,7 @@ from broker.api.transactions import LocalTransactionState
 from broker.errors import BrokerSystemError, NoPermissionError
 from broker.send.send import prepared, put_outcome
 from broker.tables.shared_table import READ_ONLY
+from storage.format.dispatch import is_possible_topic
 from storage.format.encode import MessageInner
 from storage.format.host import pack_host
 from storage.format.java_numbers import parse_digits
@@ -176,5 +177,10 @@ def real_queue(half: MessageExt) -> tuple[str, int]:
     if not topic or queue_id is None:
         raise BrokerSystemError(
             f"the half message at {half.commitlog_offset} of the commit log names no real topic"
+        )
+    if not is_possible_topic(topic):
+        raise BrokerSystemError(
+            f"the half message at {half.commitlog_offset} of the commit log has {topic!r} as its "
+            "real topic, which can be none"
         )
     return topic, queue_id

@@ -107,6 +107,16 @@ static int32_t queue_id_of(Text digits)
     return value;
 }
 
+/* Whether a topic is printable and can be the name of a folder (is_possible_topic of
+ * storage/format/dispatch.py); of ASCII. */
+static int is_possible(Text topic)
+{
+    for (Py_ssize_t i = 0; i < topic.size; i++)
+        if (topic.at[i] < ' ' || topic.at[i] > '~' || topic.at[i] == '/')
+            return 0;
+    return !same(topic, (Text){".", 1}) && !same(topic, (Text){"..", 2});
+}
+
 /* Whether the record of a unit is a common one, with a common destination. */
 static int look(const Run *run, Py_ssize_t number, const Text *names, Text refused,
                 Targets *targets, Again *again)
@@ -134,7 +144,8 @@ static int look(const Run *run, Py_ssize_t number, const Text *names, Text refus
             return 0;
     Text topic = again->found[REAL_TOPIC];
     int32_t queue_id = queue_id_of(again->found[REAL_QUEUE]);
-    if (topic.size < 1 || topic.size > LONGEST_TOPIC || same(topic, refused) || queue_id < 0)
+    if (topic.size < 1 || topic.size > LONGEST_TOPIC || same(topic, refused) || queue_id < 0
+        || !is_possible(topic))
         return 0;
     again->queue = target_of(targets, topic, queue_id);
     return again->queue >= 0;

@@ -22,6 +22,7 @@ from tests.support.examples import examples
 pytestmark = needs_compiled
 
 HOST = bytes((127, 0, 0, 1, 0, 0, 0, 9))
+IMPOSSIBLE = ["a/b", ".", "..", "a\0b", "\x1f", "a\x7f"]
 USUAL = b"REAL_TOPIC\1T\2REAL_QID\0010"
 
 names = st.sampled_from(
@@ -56,6 +57,7 @@ values = st.sampled_from(
         "\xe9",
         "\u4e2d\u6587",
         "a INNER_MULTI_QUEUE_OFFSET",
+        *IMPOSSIBLE,
     ]
 )
 items = st.builds(lambda name, value: f"{name}\1{value}".encode(), names, values)
@@ -164,6 +166,20 @@ def test_usual_messages_are_readdressed_by_compiled_code(store, properties) -> N
     made = store.view.readdressed(SCHEDULE_TOPIC, 0, first, units, _NAMES)
     assert made is not None
     assert made[1] == 3
+
+
+@pytest.mark.parametrize("topic", IMPOSSIBLE)
+def test_a_topic_that_can_be_no_folder_ends_a_run(store, topic) -> None:
+    odd = USUAL.replace(b"\1T", b"\1" + topic.encode())
+    sent = [
+        MessageInner(SCHEDULE_TOPIC, 0, b"x", properties, 1, HOST, HOST)
+        for properties in (USUAL, odd, USUAL)
+    ]
+    first, units = waiting(store, sent)
+    made = store.view.readdressed(SCHEDULE_TOPIC, 0, first, units, _NAMES)
+    assert made is not None
+    assert made[1] == 1
+    assert store.view.readdressed(SCHEDULE_TOPIC, 0, first + 1, units[20:], _NAMES) is None
 
 
 def test_a_run_of_very_many_queues_ends_and_goes_on(store) -> None:

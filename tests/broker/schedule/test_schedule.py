@@ -277,6 +277,20 @@ def test_what_can_not_be_delivered_is_passed_over(delaying, clock, caplog):
     assert len(caplog.records) == 3
 
 
+@pytest.mark.parametrize("topic", ["a\0b", "../../outside", "a/b", "..", ".", "a\nb", "a\x7f"])
+def test_a_real_topic_that_can_be_no_folder_stops_no_level(delaying, clock, root, topic):
+    send(delaying, 1, b"before it")
+    store_waiting(delaying, REAL_TOPIC=topic)
+    send(delaying, 1, b"behind it")
+    folders = [root.parent, root, root / "consumequeue"]
+    before = {path for folder in folders for path in folder.iterdir()}
+    tick(delaying, clock, 1_000)
+    assert bodies(delaying) == [b"before it", b"behind it"]
+    after = {path for folder in folders for path in folder.iterdir()}
+    assert after - before == {root / "consumequeue" / "T"}
+    assert {topic for topic, _ in delaying.view.queues()} == {"T", SCHEDULE_TOPIC}
+
+
 def store_waiting(broker, **properties):
     """Store a record in level 1's queue that no client could send there."""
     from broker.send.message_builder import Schedule, stored_again

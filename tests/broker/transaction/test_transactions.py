@@ -446,6 +446,25 @@ def test_a_half_message_that_names_no_real_queue_is_put_aside_unasked(bench):
     assert [m.body for m in bench.messages(TRANS_CHECK_MAX_TIME_TOPIC)] == [b"x"]
 
 
+@pytest.mark.parametrize("topic", ["../../outside", "a/b", "..", "a\0b"])
+def test_a_half_message_for_what_can_be_no_topic_is_put_aside_unasked(bench, root, topic):
+    bench.end(bench.prepare(b"x"), ROLLBACK)
+    (half,) = bench.messages(TRANS_HALF_TOPIC)
+    encoded = bench.broker._builder.encode({**half.properties, "REAL_TOPIC": topic})
+    bench.broker.store.put(prepared([stored_again(half, TRANS_HALF_TOPIC, 0, encoded)]))
+    damaged = bench.messages(TRANS_HALF_TOPIC)[1]
+    request = EndTransactionRequest("p", damaged.queue_offset, damaged.commitlog_offset, COMMIT)
+    with pytest.raises(BrokerSystemError, match="as its real topic"):
+        bench.broker.end_transaction(request)
+    before = {*root.parent.iterdir(), *(root / "consumequeue").iterdir()}
+    bench.check()
+    bench.check()
+    assert bench.asked == []
+    assert [m.body for m in bench.messages(TRANS_CHECK_MAX_TIME_TOPIC)] == [b"x"]
+    after = {*root.parent.iterdir(), *(root / "consumequeue").iterdir()}
+    assert after - before == {root / "consumequeue" / TRANS_CHECK_MAX_TIME_TOPIC}
+
+
 def test_what_another_checker_left_is_settled_where_a_round_begins_elsewhere(bench):
     bench.prepare(b"x")
     bench.check()
