@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from analytics.errors import JoinedError
 from analytics.report.copies import NO_RECORD, place_of
 from analytics.report.report import make_report
+from analytics.report.stores import as_text
 from storage.files.creating import replacing
 
 from .reading import again, joined_files, runs_in
@@ -49,7 +50,7 @@ def keep(
     stores: dict[str, int] = defaultdict(int)
     runs = []
     for share in shares:
-        broker = share.ref.broker
+        broker = as_text(share.ref.broker)
         runs.append(Kept(str(folder), broker, as_of, stores[broker]))
         stores[broker] += 1
     for kept in runs:
@@ -129,7 +130,11 @@ def _write(kept: Kept, name: str, rows: Sequence[Row]) -> None:
     pyarrow: Any = arrow()
     whole = schema(pyarrow, name)
     stored = pyarrow.schema([whole.field(column) for column in stored_columns(name)])
-    table = whole_table(pyarrow, name, pyarrow.Table.from_pylist(rows, stored), kept)
+    try:
+        columns = pyarrow.Table.from_pylist(rows, stored)
+    except UnicodeEncodeError:
+        columns = pyarrow.Table.from_pylist([_with_text(row) for row in rows], stored)
+    table = whole_table(pyarrow, name, columns, kept)
     if name == "stores":
         last = max((mark for row in rows for mark in row["marks"]), key=place_of, default=None)
         if last is not None and not last.endswith(NO_RECORD):
@@ -145,6 +150,10 @@ def _write(kept: Kept, name: str, rows: Sequence[Row]) -> None:
     again(write)  # a compaction may replace the folder meanwhile
     for old in kept.paths(name)[1:]:
         old.unlink(missing_ok=True)
+
+
+def _with_text(row: Row) -> Row:
+    return {key: as_text(one) if isinstance(one, str) else one for key, one in row.items()}
 
 
 def _remove(kept: Kept, name: str) -> None:

@@ -44,7 +44,7 @@ def find_stores(named: Iterable[str], *, addresses: bool = False) -> list[StoreR
                 found[path] = broker
     short = [broker or short_name(folder_of(path)) for path, broker in found.items()]
     return [
-        StoreRef(name if short.count(name) == 1 or broker else shown(path), path)
+        StoreRef(name if short.count(name) == 1 or broker else as_text(shown(path)), path)
         for (path, broker), name in zip(found.items(), short, strict=True)
     ]
 
@@ -91,9 +91,20 @@ def _of_uri(text: str, scheme: str, rest: str) -> str:
 
 
 def short_name(path: str) -> str:
-    """The name of a store that no list names: its folder's, or the one's above."""
+    """The name of a store that no list names: its folder's, or the one's above, as text."""
     folder = Path(path)
-    return folder.parent.name if folder.name == "store" and folder.parent.name else folder.name
+    is_below = folder.name == "store" and folder.parent.name
+    return as_text(folder.parent.name if is_below else folder.name)
+
+
+def as_text(name: str) -> str:
+    """A name as Unicode text, which Arrow and Spark need: U+FFFD for bytes of a folder's name that
+    are no UTF-8, ``?`` for half of a surrogate pair, which JSON may have."""
+    try:
+        data = name.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        data = name.encode("utf-8", "replace")
+    return data.decode("utf-8", "replace")
 
 
 def _listed(path: Path, *, addresses: bool) -> Iterator[tuple[str, str]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
+from analytics.report.stores import as_text
 from storage.read.message_table import FIELDS, Kind
 
 if TYPE_CHECKING:
@@ -71,10 +72,25 @@ def repeated(values: Sequence[str | int], counts: Iterable[int], kind: pa.DataTy
     each = np.fromiter(counts, np.int64)
     if pa.types.is_integer(kind):
         return pa.array(np.repeat(np.array(values, kind.to_pandas_dtype()), each), kind)
-    texts = [str(value).encode("utf-8", "replace") for value in values]
+    texts = [as_text(str(value)).encode() for value in values]
     data = b"".join([text * count for text, count in zip(texts, each.tolist(), strict=True)])
     lengths = np.repeat(np.array([len(text) for text in texts], np.int64), each)
     return text_array(ends_of(lengths), data, kind)
+
+
+def value_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """A column of values; names in it that are no Unicode text are replaced as ``as_text`` does.
+    Raises ArrowInvalid and OverflowError for a number that the type does not hold."""
+    try:
+        return pa.array(values, kind)
+    except UnicodeEncodeError:
+        return pa.array([_with_text(value) for value in values], kind)
+
+
+def _with_text(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_with_text(one) for one in value]
+    return as_text(value) if isinstance(value, str) else value
 
 
 def ends_of(lengths: NDArray[Any]) -> NDArray[np.int32]:

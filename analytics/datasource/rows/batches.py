@@ -18,7 +18,7 @@ from analytics.kernels.units import read_units
 from storage.format.cq_unit import StoreUnit
 from storage.read.message_table import FIELDS, MessageTable
 
-from .arrays import field_array, repeated, time_array
+from .arrays import field_array, repeated, time_array, value_array
 from .bodies import COLUMNS as OF_BODY, FIELDS as FIELDS_OF_BODY, Bodies
 from .body_rooms import BODY_ROOMS
 from .damage import Damages, damage_of, sentence_of
@@ -161,9 +161,9 @@ class _MessageRows:
         }
         columns |= _of_ranges(parts, schema)
         if DAMAGE in schema.names:
-            reasons = [damage.get(row) for row in range(table.rows)] if damage else None
+            reasons = [damage.get(row) for row in range(table.rows)] if damage else []
             kind = schema.field(DAMAGE).type
-            columns[DAMAGE] = pa.array(reasons, kind) if damage else pa.nulls(table.rows, kind)
+            columns[DAMAGE] = value_array(reasons, kind) if damage else pa.nulls(table.rows, kind)
         nulls = np.zeros(table.rows, np.bool_)
         nulls[list(damage)] = True
         if self._bodies is None:

@@ -147,6 +147,7 @@ def _row_batches(
     import pyarrow as pa
 
     from . import progress_rows
+    from .arrays import value_array
 
     make: Callable[[StoreShare, Options, Selection], Iterator[dict[str, object]]] = {
         "offsets": progress_rows.offset_rows,
@@ -154,5 +155,5 @@ def _row_batches(
         "lag_partials": progress_rows.partial_rows,
     }[options.table]
     rows = list(make(share, options, chosen))
-    columns = [pa.array([row[field.name] for row in rows], field.type) for field in schema]
+    columns = [value_array([row[field.name] for row in rows], field.type) for field in schema]
     yield pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -14,6 +14,7 @@ import pyarrow as pa
 from analytics.store_rows.reading import store_rows
 from analytics.store_rows.wanted import Wanted
 
+from .arrays import value_array
 from .damage import Damages
 
 if TYPE_CHECKING:
@@ -78,18 +79,10 @@ def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     if pa.types.is_timestamp(kind):
         values = [None if value is None else value * _US_PER_MS for value in values]
     try:
-        return pa.array(values, kind)
+        return value_array(values, kind)
     except (pa.ArrowInvalid, OverflowError):
         bits = kind.bit_width - 1
         known = [
             None if value is None or value >> bits not in {0, -1} else value for value in values
         ]
         return pa.array(known, kind)
-    except UnicodeEncodeError:  # a name of a folder that is no UTF-8
-        return pa.array([_as_text(value) for value in values], kind)
-
-
-def _as_text(value: Any) -> Any:
-    if not isinstance(value, str):
-        return [_as_text(one) for one in value] if isinstance(value, list) else value
-    return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
