@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from storage.errors import CorruptFileError
 from storage.files.read_files import MapBudget, ReadOnlyFiles
 from storage.format.dispatch import is_possible_topic, topic_of
-from storage.format.names import COMMITLOG, OURS
+from storage.format.names import COMMITLOG, OURS, SET_ASIDE_FOLDER
 from storage.format.record import (
     BLANK_SIZE,
     MESSAGE_MAGIC_V1,
@@ -26,7 +26,6 @@ from storage.format.record import (
 )
 from storage.log.walk import LogWalk, Segment, StretchKind
 
-from .queue_lengths import SET_ASIDE
 from .unit_check import Heads, Runs, read_heads
 
 if TYPE_CHECKING:
@@ -227,7 +226,7 @@ class LogRecovery:
                 self._log.forget(first)
                 self._fs.rename(path, self._place_aside(path.name))
                 self._fs.sync_dir(path.parent)
-                self.notes.append(f"{path}: after the log's end, moved to {SET_ASIDE}")
+                self.notes.append(f"{path}: after the log's end, moved to {SET_ASIDE_FOLDER}")
             elif first >= end:
                 self._log.delete(first)
                 self._fs.sync_dir(self._log.directory)
@@ -262,7 +261,7 @@ class LogRecovery:
         self.notes.append(f"{file.path} byte {position}: records after the end, kept as {target}")
 
     def _place_aside(self, name: str) -> Path:
-        folder = self._root / OURS / SET_ASIDE
+        folder = self._root / OURS / SET_ASIDE_FOLDER
         self._fs.make_dirs(folder)
         number = 0
         while (target := folder / f"{name}.{number}").exists():

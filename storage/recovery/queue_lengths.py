@@ -9,31 +9,34 @@ keeps its units; what it had is set aside.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from storage.configs.config_file import give_up
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, PRE_BLANK, PRE_BLANK_SIZE
-from storage.format.names import OURS, file_name
+from storage.format.names import OURS, SET_ASIDE_FOLDER, file_name
+
+from .queues import read_units
 
 if TYPE_CHECKING:
     from numpy import ndarray
 
     from storage.files.fs import FileSystem
 
-SET_ASIDE: Final = "set-aside"
-
 
 class QueueLengths:
     """Gives each file of a queue the store's length, or sets it aside."""
 
-    def __init__(self, fs: FileSystem, root: Path, file_size: int, log_min: int) -> None:
-        """Take the length of the store's queue files and the log's first offset."""
+    def __init__(
+        self, fs: FileSystem, root: Path, file_size: int, log_min: int, notes: list[str]
+    ) -> None:
+        """Take the length of the store's queue files and the log's first offset; a sentence for
+        each queue that is changed is added to ``notes``."""
         self._fs = fs
         self._ours = root / OURS
         self._file_size = file_size
         self._per_file = file_size // CQ_STORE_UNIT_SIZE
         self._log_min = log_min
-        self.notes: list[str] = []
+        self._notes = notes
 
     def whole_files(self, folder: Path, files: list[int]) -> list[int]:
         """The files of a queue that count, all of the store's length when this returns."""
@@ -50,7 +53,7 @@ class QueueLengths:
             what = (
                 "its end kept: the log has no message of it" if kept else "made anew from the log"
             )
-            self.notes.append(f"{path}: not {self._file_size} bytes long, {what}")
+            self._notes.append(f"{path}: not {self._file_size} bytes long, {what}")
             return files[:number] + kept
         return files
 
@@ -125,7 +128,7 @@ class QueueLengths:
 
     def _free_name(self, path: Path) -> Path:
         """A name for what a queue file had."""
-        aside = self._ours / SET_ASIDE
+        aside = self._ours / SET_ASIDE_FOLDER
         self._fs.make_dirs(aside)
         topic, queue_id = path.parts[-3:-1]
         number = 0
@@ -135,12 +138,3 @@ class QueueLengths:
 
     def _read(self, folder: Path, first: int) -> ndarray:
         return read_units(folder / file_name(first))[: self._per_file]
-
-
-def read_units(path: Path) -> ndarray:
-    """All whole units of a queue file."""
-    import numpy as np
-
-    unit = np.dtype([("offset", ">i8"), ("size", ">i4"), ("code", ">i8")])
-    data = path.read_bytes()
-    return np.frombuffer(data[: len(data) // unit.itemsize * unit.itemsize], unit)

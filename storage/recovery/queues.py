@@ -11,8 +11,6 @@ from storage.format.dispatch import is_possible_topic
 from storage.format.names import CONSUMEQUEUE, file_name, parse_file_name
 from storage.queue.unit_holes import may_be_torn
 
-from .queue_lengths import QueueLengths, read_units
-
 if TYPE_CHECKING:
     from numpy import ndarray
 
@@ -41,8 +39,10 @@ class QueueRecovery:
         self._fs = fs
         self._root = root / CONSUMEQUEUE
         self._queues: dict[tuple[str, int], _Queue] = {}
-        self._lengths = QueueLengths(fs, root, config.mapped_file_size_consume_queue, log_min)
-        self.notes = self._lengths.notes
+        self._store = root
+        self._file_size = config.mapped_file_size_consume_queue
+        self._log_min = log_min
+        self.notes: list[str] = []
 
     def load(self, vouched: int | None) -> None:
         """Read the last units of every queue (ConsumeQueue.recover).
@@ -53,7 +53,7 @@ class QueueRecovery:
         log.
         """
         for topic, queue_id, folder in self._folders():
-            files = self._lengths.whole_files(folder, self._files(folder))
+            files = self._whole_files(folder)
             if files:
                 self._queues[topic, queue_id] = self._recover(folder, files, vouched)
 
@@ -188,6 +188,16 @@ class QueueRecovery:
 
     # -- files --------------------------------------------------------------------------------
 
+    def _whole_files(self, folder: Path) -> list[int]:
+        """The files of a queue that count, all of the store's length when this returns."""
+        files = self._files(folder)
+        if all((folder / file_name(one)).stat().st_size == self._file_size for one in files):
+            return files
+        from .queue_lengths import QueueLengths  # what few recoveries need
+
+        lengths = QueueLengths(self._fs, self._store, self._file_size, self._log_min, self.notes)
+        return lengths.whole_files(folder, files)
+
     def _folders(self) -> list[tuple[str, int, Path]]:
         """The folders of queues; other folders, and those that can hold no message, are left
         out."""
@@ -208,3 +218,12 @@ class QueueRecovery:
 
     def _read(self, folder: Path, first: int) -> ndarray:
         return read_units(folder / file_name(first))
+
+
+def read_units(path: Path) -> ndarray:
+    """All whole units of a queue file."""
+    import numpy as np
+
+    unit = np.dtype([("offset", ">i8"), ("size", ">i4"), ("code", ">i8")])
+    data = path.read_bytes()
+    return np.frombuffer(data[: len(data) // unit.itemsize * unit.itemsize], unit)

@@ -44,6 +44,7 @@ from storage.format.names import (
     MEMBERS_FOLDER,
     OURS,
     REBUILT_FOLDER,
+    SET_ASIDE_FOLDER,
     SINK_FOLDER,
     SNAPSHOT_MANIFEST,
 )
@@ -61,8 +62,8 @@ _OFFSETS: Final = (OFFSETS_MARK, OFFSETS_FILE)
 """In this order: an old store that is given a log meanwhile has it before the mark."""
 _BEFORE_CONFIG: Final = (DELAY_OFFSET_FILE, LMQ_CONSUMER_OFFSET_FILE, CONSUMER_OFFSET_FILE)
 _NOT_OURS: Final = frozenset(
-    {"shared", "queues", "bells", "members", "locks", "kept", "set-aside", "quarantine", "lock"}
-) | {SINK_FOLDER, REBUILT_FOLDER}
+    {"shared", "queues", "bells", "members", "locks", "kept", "quarantine", "lock"}
+) | {REBUILT_FOLDER, SET_ASIDE_FOLDER, SINK_FOLDER}
 _STAGED: Final = (".new", ".tmp", ".lock")
 _ELSEWHERE: Final = frozenset({COMMITLOG, CONSUMEQUEUE, INDEX, CONFIG, OURS, CHECKPOINT, ABORT})
 _NOT_OF_A_STORE: Final = frozenset({SNAPSHOT_MANIFEST, LOCK})

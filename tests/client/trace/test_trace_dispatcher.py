@@ -183,7 +183,7 @@ def test_a_call_of_many_messages_is_divided(dispatcher, broker):
 
 def test_keys_are_counted_in_bytes(dispatcher, broker):
     for number in range(600):
-        dispatcher.append(context(number, keys=f"订单{number:03}" * 8))
+        dispatcher.append(context(number, keys=f"\u8ba2\u5355{number:03}" * 8))
     dispatcher.shutdown()
     messages = trace_messages(broker)
     assert sum(len(decode_traces(it.body.decode())) for it in messages) == 600
