@@ -5,7 +5,8 @@ rule per line. A rule is FIELD=ACTION.
 
     body               the whole body
     json.PATH          the value at a path of a JSON body: json.order.email, json.items[*].name.
-                       A body that is not JSON is masked as a whole, and is no match of the path
+                       A body that is not JSON, or has a name twice in one object, is masked as a
+                       whole, and is no match of the path
     keys               each key
     tags               the tag
     property.NAME      one property; property.* is all user properties
@@ -272,10 +273,10 @@ def _store_body(message: "MessageExt", body: bytes) -> None:
 
 
 def _mask_json(message: "MessageExt", rule: Rule) -> None:
-    from rmqctl.parse.json_texts import parse_json, write_json
+    from rmqctl.parse.json_texts import parse_given, write_json
 
     try:
-        value = parse_json(message.body)
+        value = parse_given(message.body)
         found = _replace(value, _steps(rule.name), rule.change)
         text = write_json(value) if found else ""
     except ValueError:

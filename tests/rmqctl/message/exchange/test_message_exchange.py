@@ -447,6 +447,12 @@ def test_a_body_that_is_no_json_is_masked_as_a_whole():
     assert mask("json.who.email=drop", b"\xff\xfe").body == b""
 
 
+def test_a_body_with_a_name_twice_is_masked_as_a_whole():
+    """A reader of JSON shows one of the two values: the other one is in the body all the same."""
+    body = b'{"who":{"email":"ann@example.org"},"who":{}}'
+    assert mask("json.who.email=hash", body).body == mask("body=hash", body).body
+
+
 @pytest.mark.parametrize(
     ("others", "says"),
     [
