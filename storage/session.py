@@ -37,7 +37,12 @@ from storage.format.names import (
 )
 from storage.platform.mounts import NETWORK, file_system_of
 
-from .errors import StoreBrokenError, StoreContradictionError, StoreNotWritableError
+from .errors import (
+    CorruptFileError,
+    StoreBrokenError,
+    StoreContradictionError,
+    StoreNotWritableError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -142,7 +147,7 @@ class Session:
             raise
 
     def _resolve(self, first: bool) -> bool:
-        """Finish a dead writer's batch; False if its files are not as it left them.
+        """Finish a dead writer's batch; False if its files are not as it left them, or are damaged.
 
         Beside others that is an error: only a first writer may begin anew.
         """
@@ -151,7 +156,7 @@ class Session:
             if first:
                 with suppress(OSError):  # the next put reports a full disk
                     self.appender.put_keys()
-        except StoreBrokenError:
+        except (StoreBrokenError, CorruptFileError):
             if first:
                 return False
             raise

@@ -55,6 +55,21 @@ def refuse_unwritable_folders(*folders: Path) -> None:
         _refuse(folder, str(folder), os.W_OK | os.X_OK)
 
 
+def refuse_other_file_system(folder: Path, staging: Path) -> None:
+    """Raise StoreNotWritableError if a file that is made in ``staging`` cannot be renamed into
+    ``folder``; for a missing folder the one above it is checked."""
+    while not os.path.lexists(folder) and folder.parent != folder:
+        folder = folder.parent
+    if not folder.is_dir():
+        raise StoreNotWritableError(folder, "it is no folder, or a link to none")
+    if folder.stat().st_dev != staging.stat().st_dev:
+        raise StoreNotWritableError(
+            folder,
+            f"it is on another file system than {staging.name}/, where new files are made; move "
+            "the whole store to one file system (reading works as it is)",
+        )
+
+
 def _refuse(root: Path, name: str, wanted: int) -> None:
     if not wanted & os.X_OK and os.path.islink(name):  # noqa: PTH114 - once an opening
         raise StoreNotWritableError(

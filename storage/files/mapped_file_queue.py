@@ -122,12 +122,7 @@ class MappedFileQueue:
         if self._staging is None:
             raise RuntimeError("a queue of files opened for reading creates nothing")
         path = self.path(file_from_offset)
-        if path.exists() and path.stat().st_size:
-            raise CorruptFileError(
-                path,
-                path.stat().st_size,
-                f"its length is not that of the store's files, {self.file_size}",
-            )
+        self.refuse_other_length(file_from_offset)
         self._fs.make_dirs(self.directory)
         if sync_content or not self._name_the_one_ahead(path, position, content):
             self._build(path, first_window, position, content, sync_content=sync_content)
@@ -135,6 +130,17 @@ class MappedFileQueue:
         assert created is not None
         created.expect_nothing_to_read()
         return created
+
+    def refuse_other_length(self, file_from_offset: int) -> None:
+        """Raise CorruptFileError if a file of that name exists that :meth:`at` does not open,
+        and that is not empty."""
+        path = self.path(file_from_offset)
+        with suppress(FileNotFoundError, NotADirectoryError):
+            length = path.stat().st_size
+            if length:
+                raise CorruptFileError(
+                    path, length, f"its length is not that of the store's files, {self.file_size}"
+                )
 
     def _name_the_one_ahead(self, path: Path, position: int, content: bytes | bytearray) -> bool:
         fd = None if self._ahead is None or path.exists() else self._ahead.take()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from storage.coordination.kept_links import KeptLinks
 from storage.errors import StoreNotWritableError
-from storage.files.access import refuse_unwritable_folders
+from storage.files.access import refuse_other_file_system, refuse_unwritable_folders
 from storage.files.mapped_file_queue import MappedFileQueue
 from storage.files.preallocation import QUEUE_WINDOW
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, PRE_BLANK
@@ -75,8 +75,12 @@ class ConsumeQueueTable:
         return found
 
     def get_ready(self, queues: Sequence[tuple[str, int]], firsts: Sequence[int]) -> None:
-        """Open the file of each queue's next unit ``first``; where the file must be made, check
-        whether it can be. Raises StoreNotWritableError."""
+        """Open the file of each queue's next unit ``first``; check whether one can be made.
+
+        Nothing of the batch is written yet: once its records are in the log, all writers would
+        wait for the file that cannot be made. Raises StoreNotWritableError, and CorruptFileError
+        for a file of another length.
+        """
         size, opened = self._file_size, self.opened
         for queue, first in zip(queues, firsts, strict=True):
             offset = first * CQ_STORE_UNIT_SIZE
@@ -85,13 +89,15 @@ class ConsumeQueueTable:
                 self._open(self.files(*queue), offset)
 
     def _open(self, files: MappedFileQueue, offset: int) -> None:
+        first = offset - offset % self._file_size
         try:
             found = files.find(offset)
         except PermissionError as error:
-            path = files.path(offset - offset % self._file_size)
-            raise StoreNotWritableError(path, "no permission") from error
+            raise StoreNotWritableError(files.path(first), "no permission") from error
+        refuse_other_file_system(files.directory, self._staging)
         if found is None:
             refuse_unwritable_folders(files.directory, self._staging)
+            files.refuse_other_length(first)
 
     def put(self, topic: str, queue_id: int, first: int, units: bytes, timestamp: int) -> None:
         """Write the units of queue offsets ``first``.. ; the same bytes again change nothing.
