@@ -12,6 +12,7 @@ keeps its units; what it had is set aside.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -106,7 +107,8 @@ class QueueLengths:
         import numpy as np
 
         path = folder / file_name(first)
-        old = path.read_bytes()
+        is_file = path.is_file()
+        old = path.read_bytes() if is_file else b""
         count = max(0, min(self._per_file, end - first // CQ_STORE_UNIT_SIZE))
         units = self._read(folder, first)[:count]
         whole = np.frombuffer(PRE_BLANK * count, units.dtype).copy()
@@ -116,7 +118,10 @@ class QueueLengths:
         if len(old) == self._file_size and old.startswith(data):
             return
         modified = path.stat().st_mtime_ns // 1_000_000
-        self._write(self._free_name(path), old, len(old), modified)
+        if is_file:
+            self._write(self._free_name(path), old, len(old), modified)
+        else:
+            self._set_aside(folder, [first])
         self._write(path, data, self._file_size, modified)
 
     def _write(self, path: Path, data: bytes, length: int, modified: int) -> None:
@@ -161,4 +166,6 @@ class QueueLengths:
         return target
 
     def _read(self, folder: Path, first: int) -> ndarray:
-        return read_units(folder / file_name(first))[: self._per_file]
+        """The units of a file; none of what is no file."""
+        path = folder / file_name(first)
+        return read_units(path if path.is_file() else Path(os.devnull))[: self._per_file]
