@@ -310,6 +310,21 @@ def test_a_queue_file_of_another_length_is_made_anew_from_the_log(root: Path) ->
     assert list((root / "rmqctl" / "set-aside").iterdir())
 
 
+@pytest.mark.parametrize("number", [0, -2, -1])
+def test_a_folder_in_the_place_of_a_queue_file_is_set_aside(root: Path, number: int) -> None:
+    path = sorted((root / "consumequeue" / TOPIC / "0").iterdir())[number]
+    before = path.read_bytes()
+    path.unlink()
+    (path / "in it").mkdir(parents=True)
+    lose_page(root)
+
+    assert any("made anew from the log" in note for note in notes_of_opening(root))
+
+    assert path.read_bytes() == before
+    assert read_offsets(root) == list(range(COUNT))
+    assert any((one / "in it").is_dir() for one in (root / "rmqctl" / "set-aside").iterdir())
+
+
 @pytest.mark.parametrize("clean", [True, False], ids=["closed", "crashed"])
 @pytest.mark.parametrize(
     ("cuts", "end"),

@@ -1,6 +1,10 @@
 """Queue files of another length than those of the store: a Java broker does not start with one.
 
-The units of such a file and of later ones are written again from the log; the files are set aside.
+The units of such a file and of later ones are written again from the log; the files are set aside,
+the odd one last, so that after a death in between the next recovery finds it again. Before that the
+checkpoint says that the device has no unit for certain: the next recovery then begins at the first
+file of the log.
+
 Where the log has none of these messages any more, it cannot tell where the queue ends, and a new
 message would get an offset that consumers have passed. Then each file gets the store's length, and
 keeps its units; what it had is set aside.
@@ -8,9 +12,11 @@ keeps its units; what it had is set aside.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from storage.append.checkpoint_file import StoreCheckpoint
 from storage.configs.config_file import give_up
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, PRE_BLANK, PRE_BLANK_SIZE
 from storage.format.names import OURS, SET_ASIDE_FOLDER, file_name
@@ -27,11 +33,20 @@ class QueueLengths:
     """Gives each file of a queue the store's length, or sets it aside."""
 
     def __init__(
-        self, fs: FileSystem, root: Path, file_size: int, log_min: int, notes: list[str]
+        self,
+        fs: FileSystem,
+        root: Path,
+        file_size: int,
+        log_min: int,
+        notes: list[str],
+        made_anew: set[tuple[str, int]],
     ) -> None:
         """Take the length of the store's queue files and the log's first offset; a sentence for
-        each queue that is changed is added to ``notes``."""
+        each queue that is changed is added to ``notes``, and a queue of which units are to be
+        written again from the log to ``made_anew``."""
         self._fs = fs
+        self._root = root
+        self._made_anew = made_anew
         self._ours = root / OURS
         self._file_size = file_size
         self._per_file = file_size // CQ_STORE_UNIT_SIZE
@@ -49,6 +64,9 @@ class QueueLengths:
             kept, end = self._kept(folder, later, is_all=number == 0)
             for place in kept:
                 self._make_whole(folder, place, end)
+            if not kept:
+                self._made_anew.add((folder.parent.name, int(folder.name)))
+                self._distrust_queues()
             self._set_aside(folder, [place for place in later if place not in kept])
             what = (
                 "its end kept: the log has no message of it" if kept else "made anew from the log"
@@ -89,7 +107,8 @@ class QueueLengths:
         import numpy as np
 
         path = folder / file_name(first)
-        old = path.read_bytes()
+        is_file = path.is_file()
+        old = path.read_bytes() if is_file else b""
         count = max(0, min(self._per_file, end - first // CQ_STORE_UNIT_SIZE))
         units = self._read(folder, first)[:count]
         whole = np.frombuffer(PRE_BLANK * count, units.dtype).copy()
@@ -99,7 +118,10 @@ class QueueLengths:
         if len(old) == self._file_size and old.startswith(data):
             return
         modified = path.stat().st_mtime_ns // 1_000_000
-        self._write(self._free_name(path), old, len(old), modified)
+        if is_file:
+            self._write(self._free_name(path), old, len(old), modified)
+        else:
+            self._set_aside(folder, [first])
         self._write(path, data, self._file_size, modified)
 
     def _write(self, path: Path, data: bytes, length: int, modified: int) -> None:
@@ -120,8 +142,15 @@ class QueueLengths:
             raise
         fs.sync_dir(path.parent)
 
+    def _distrust_queues(self) -> None:
+        """Have the checkpoint say that the device has no unit for certain."""
+        checkpoint = StoreCheckpoint(self._fs, self._root)
+        data = checkpoint.read()
+        if data.logics_msg_timestamp:
+            checkpoint.write(data._replace(logics_msg_timestamp=0), self._fs.sync)
+
     def _set_aside(self, folder: Path, files: list[int]) -> None:
-        for first in files:
+        for first in reversed(files):
             path = folder / file_name(first)
             self._fs.rename(path, self._free_name(path))
             self._fs.sync_dir(folder)
@@ -137,4 +166,6 @@ class QueueLengths:
         return target
 
     def _read(self, folder: Path, first: int) -> ndarray:
-        return read_units(folder / file_name(first))[: self._per_file]
+        """The units of a file; none of what is no file."""
+        path = folder / file_name(first)
+        return read_units(path if path.is_file() else Path(os.devnull))[: self._per_file]

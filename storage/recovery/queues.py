@@ -43,6 +43,8 @@ class QueueRecovery:
         self._file_size = config.mapped_file_size_consume_queue
         self._log_min = log_min
         self.notes: list[str] = []
+        self.made_anew: set[tuple[str, int]] = set()
+        """Queues that lost whole files: their units are to be written again from the log."""
 
     def load(self, vouched: int | None) -> None:
         """Read the last units of every queue (ConsumeQueue.recover).
@@ -195,7 +197,9 @@ class QueueRecovery:
             return files
         from .queue_lengths import QueueLengths  # what few recoveries need
 
-        lengths = QueueLengths(self._fs, self._store, self._file_size, self._log_min, self.notes)
+        lengths = QueueLengths(
+            self._fs, self._store, self._file_size, self._log_min, self.notes, self.made_anew
+        )
         return lengths.whole_files(folder, files)
 
     def _folders(self) -> list[tuple[str, int, Path]]:

@@ -51,7 +51,7 @@ class Redispatch:
         self._log = log
         self._report = report
         self._row = row
-        self._gaps: set[QueueKey] = set()
+        self._gaps: set[QueueKey] = set(queues.made_anew)
         self._indexed = -1  # the record whose keys the kept index ends with
 
     def run(self, walked: Runs, heads: list[Heads], keys_from: int | None) -> None:

@@ -36,17 +36,18 @@ _LAYOUT: Final = frozenset(
         *("timermetrics", "timercheck", "created", "store", "settings", "deleted", "shared"),
         *("queues", "bells", "services", "offsets", "journal", "samples", "handled", "redrives"),
         *("delays-ended", "sink", "deliveries", "kept", "set-aside", "quarantine", "rebuilt"),
-        *("members", "locks", "lost+found"),
+        *("members", "locks", "broadcast", "lost+found"),
     }
 )
 """Names of RocketMQ's files and of rmqctl's own, without their ends."""
 _FOLDERS_OF: Final = {
-    "consumequeue": "topic",
-    "consumequeue_ext": "topic",
-    "batchconsumequeue": "topic",
-    "locks": "group",
+    "consumequeue": ("topic",),
+    "consumequeue_ext": ("topic",),
+    "batchconsumequeue": ("topic",),
+    "locks": ("group",),
+    "broadcast": ("host", "group"),
 }
-"""Folders whose entries are named after something."""
+"""Folders whose entries, and those of these, are named after something."""
 
 
 class Pseudonyms:
@@ -91,10 +92,14 @@ class Pseudonyms:
         if not self.redact:
             return path
         shown: list[str] = []
-        kind = ""
+        kinds: tuple[str, ...] = ()
         for part in path.split("/"):
-            shown.append(self.name(kind, part) if kind else self._entry(part))
-            kind = _FOLDERS_OF.get(part, "")
+            if kinds:
+                shown.append(self.name(kinds[0], part))
+                kinds = kinds[1:]
+            else:
+                shown.append(self._entry(part))
+                kinds = _FOLDERS_OF.get(part, ())
         return "/".join(shown)
 
     def sentence(self, text: str) -> str:

@@ -289,10 +289,11 @@ class QueueCheck:
         astray = inside.copy()
         for row in np.flatnonzero(inside).tolist():
             astray[row] = self._is_record(int(offsets[row]), int(sizes[row]))
+        lost = inside & ~astray & (offsets >= self._deletions.log_min())
         kinds = (
             (~empty & ~filler & ~outside & past_end, Code.UNIT_BEHIND_END),
             (astray, Code.UNIT_WRONG),
-            (inside & ~astray, Code.UNIT_WITHOUT_RECORD),
+            (lost, Code.UNIT_WITHOUT_RECORD),
         )
         for rows, code in kinds:
             runs = OffsetRuns()

@@ -113,7 +113,7 @@ def place_after(root: Path, stage: Path, placer: FileCopier) -> list[str]:
         elif not name.endswith(_STAGED):
             notes += _place_json(path, stage / CONFIG / name)
     for path in _entries(root / OURS):
-        if path.name not in (*_BEFORE_OURS, *_OFFSETS):
+        if not _is_of_processes(path.name) and path.name not in (*_BEFORE_OURS, *_OFFSETS):
             notes += _place_ours(path, stage / OURS / path.name)
     for path in _entries(root):
         if path.name in _ELSEWHERE or path.name in _NOT_OF_A_STORE:
@@ -172,12 +172,18 @@ def _no_copy(path: Path) -> list[str]:
     return []
 
 
+def _is_of_processes(name: str) -> bool:
+    """Whether an entry of the folder of our files is of the processes that have the store open.
+
+    Not so below it: there a folder may have the name of a group.
+    """
+    return name in _NOT_OURS or name.startswith("new-") or name.endswith(_STAGED)
+
+
 def _place_ours(source: Path, target: Path) -> list[str]:
     """A file of our own, which is replaced as a whole, or lines that are only added to. Gives
     sentences about what is left out."""
     name = source.name
-    if name in _NOT_OURS or name.endswith(_STAGED) or name.startswith("new-"):
-        return []
     notes = _no_copy(source)
     if notes:
         return notes
@@ -185,6 +191,8 @@ def _place_ours(source: Path, target: Path) -> list[str]:
         for path in _entries(source):
             notes += _place_ours(path, target / path.name)
         return notes
+    if name.endswith(_STAGED):
+        return []
     read = _read(source)
     if read is not None:
         data, modified_ns = read

@@ -13,6 +13,7 @@ from broker.new_store import create_store
 from client.runtime.client_config import ClientConfig
 from rmqctl import Message, Producer
 from rmqctl.help.bundle import archive
+from rmqctl.help.bundle.pseudonyms import Pseudonyms
 from storage.config import SMALL_STORE
 from storage.configs.subscription_groups import SubscriptionGroupConfig
 from storage.configs.topics import TopicConfig
@@ -303,3 +304,12 @@ def test_a_store_that_no_command_can_open_has_a_bundle_all_the_same(tmp_path):
     assert "commitlog/file-" in files["files.tsv"]
     assert "99" in manifest["store-info.json"]["problem"]
     assert files["store/rmqctl/store.json"] == '{\n "version": 99\n}\n'
+
+
+def test_folders_that_are_named_after_clients_and_groups_have_their_pseudonyms():
+    names = Pseudonyms()
+    client, group = names.name("host", "10.0.0.1@X"), names.name("group", "new-orders")
+    path = "rmqctl/broadcast/10.0.0.1@X/new-orders/offsets.json"
+    assert names.path(path) == f"rmqctl/broadcast/{client}/{group}/offsets.json"
+    topic = names.name("topic", "locks")
+    assert names.path("consumequeue/locks/0/1") == f"consumequeue/{topic}/0/1"

@@ -7,6 +7,7 @@ import os
 import shutil
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -338,3 +339,17 @@ def test_a_link_to_a_folder_is_named_and_not_followed(root, tmp_path, name, wher
     taken = take_snapshot(root, tmp_path / "snap", now_ms=1)
     assert taken.notes == [f"{link} is a link to a folder, and is left out"]
     assert not (tmp_path / "snap" / name).exists()
+
+
+@pytest.mark.parametrize("client", ["10.0.0.1@DEFAULT", "10.0.0.1@a.lock"])
+@pytest.mark.parametrize("group", ["orders", "new-orders", "members", "queues", "lock", "x.new"])
+def test_the_progress_of_a_broadcast_consumer_of_any_name_is_in_it(root, tmp_path, client, group):
+    kept = Path("rmqctl/broadcast") / client / group / "offsets.json"
+    (root / kept).parent.mkdir(parents=True)
+    (root / kept).write_text('{"offsetTable": []}')
+    (root / kept).with_name("offsets.lock").touch()
+    take_snapshot(root, tmp_path / "snap", now_ms=1)
+    assert (tmp_path / "snap" / kept).read_text() == (root / kept).read_text()
+    restore_snapshot(open_snapshot(tmp_path / "snap"), tmp_path / "new", run="x")
+    found = [path.name for path in (tmp_path / "new" / kept).parent.iterdir()]
+    assert found == ["offsets.json"]
