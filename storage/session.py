@@ -7,6 +7,7 @@ whichever process is killed at any instant.
 
 from __future__ import annotations
 
+import errno
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from storage.append.append import Appender
 from storage.coordination.java_interference import JavaInterference
 from storage.coordination.shared_state import (
     SHARED_STATE_MAGIC,
+    STAGE_DELETE,
     STATE_CLOSED,
     STATE_OPEN,
     SharedState,
@@ -149,11 +151,17 @@ class Session:
     def _resolve(self, first: bool) -> bool:
         """Finish a dead writer's batch; False if its files are not as it left them, or are damaged.
 
-        Beside others that is an error: only a first writer may begin anew.
+        Beside others that is an error: only a first writer may begin anew. What a full disk keeps
+        from being finished stays: the next put, or the deletion of old files, tries it again.
         """
         try:
-            self.appender.resolve()
-            if first:
+            try:
+                self.appender.resolve()
+            except OSError as error:
+                half_deleted = self.shared.words[Word.STAGE] == STAGE_DELETE
+                if half_deleted or error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                    raise
+            if first and not self.shared.words[Word.STAGE]:
                 with suppress(OSError):  # the next put reports a full disk
                     self.appender.put_keys()
         except (StoreBrokenError, CorruptFileError):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.errors import StoreBrokenError
+from storage.errors import StoreBrokenError, StoreError
 from storage.files.fs import FileSystem
 from storage.readonly import StoreView
 from storage.results import PutMessageStatus
@@ -82,6 +82,61 @@ def test_old_files_are_deleted_on_a_full_disk(tmp_path: Path, queues: int, met_b
     cleaned = store.clean(manual=True)
     assert len(cleaned.log_files) > 1
     assert len(list((root / "commitlog").iterdir())) == before - len(cleaned.log_files)
+    fs.is_full = False
+    store.close()
+    with open_store(root, CONFIG, clock=clock) as store:
+        put(1_000)
+    with StoreView.open(root) as view:
+        findings = fsck(view).findings
+        assert [found for found in findings if found.severity is not Severity.INFO] == []
+        for number in (99, 1_000):
+            assert len(view.query_message("A", f"key-{number}").messages) == 1
+
+
+class _FullOfOthers(_Full):
+    """The same disk, where what has blocks can be reserved again."""
+
+    def reserve(self, fd: int, offset: int, length: int) -> None:
+        if os.fstat(fd).st_blocks * 512 < offset + length:
+            super().reserve(fd, offset, length)
+
+
+@pytest.mark.parametrize("queues", [1, 7])
+@pytest.mark.parametrize("met_by", ["put", "flush", "opening"])
+def test_a_store_that_a_full_disk_left_is_opened_and_old_files_are_deleted(
+    tmp_path: Path, queues: int, met_by: str
+) -> None:
+    """Only a writer can delete them: it must not wait for the room that this makes."""
+    root = new_store(tmp_path / "s", CONFIG)
+    fs, clock = _FullOfOthers(), Ticking()
+
+    def put(number: int) -> None:
+        sample = Sample(f"m{number}", "A", number % queues, 200, keys=(f"key-{number}",))
+        store.put_message(sample.inner())
+
+    def meet_it() -> None:
+        for number in range(100, 200):
+            store.flush() if met_by == "flush" else put(number)
+
+    store = open_store(root, CONFIG, fs=fs, clock=clock)
+    for number in range(100):
+        put(number)
+        if number == 60:
+            store.flush()
+    fs.is_full = True
+    if met_by != "opening":
+        with pytest.raises(StoreBrokenError, match="No space left"):
+            meet_it()
+    with pytest.raises(StoreError):
+        store.close()
+    for path in (root / "commitlog").iterdir():
+        os.utime(path, (START_MS / 1000, START_MS / 1000))
+    clock.now = START_MS + 3 * HOUR_MS
+    store = open_store(root, CONFIG, fs=fs, clock=clock)
+    with pytest.raises(StoreError):
+        store.close()
+    store = open_store(root, CONFIG, fs=fs, clock=clock)
+    assert len(store.clean(manual=True).log_files) > 1
     fs.is_full = False
     store.close()
     with open_store(root, CONFIG, clock=clock) as store:
