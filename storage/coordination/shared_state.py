@@ -31,7 +31,7 @@ from storage.errors import (
     StoreVersionError,
     go_on_without,
 )
-from storage.files.bounded import NO_FILE
+from storage.files.bounded import MAX_OWN_SIZE, NO_FILE
 from storage.files.fs import FileSystem
 from storage.format.names import ABORT, LOCK, OURS
 from storage.format.versions import FORMATS
@@ -151,7 +151,7 @@ class SharedState:
         self._names_fd = -1
         self.fd = fs.open(self.path, writable=writable, create=writable)
         try:
-            size = fs.size(self.fd)
+            size = self._size()
             least = SLOTS + FIRST_SLOTS * SLOT_SIZE
             if writable:
                 # Not by set_length first: if there is no space, a later opener would map a hole.
@@ -163,6 +163,15 @@ class SharedState:
         except BaseException:
             fs.close(self.fd)
             raise
+
+    def _size(self) -> int:
+        """Length of the file in whole slots; what is past that, or past 128 MiB, is damage."""
+        size = min(self._fs.size(self.fd), MAX_OWN_SIZE)
+        return size - size % SLOT_SIZE
+
+    def places(self) -> int:
+        """Number of slots that the file has room for now."""
+        return (self._size() - SLOTS) // SLOT_SIZE
 
     def _attach(self, size: int) -> None:
         self.map: mmap = self._fs.map(self.fd, size, writable=self._writable)
@@ -405,7 +414,7 @@ class SharedState:
 
     def _grow(self, slots: int) -> None:
         """Map at least this many slots; a writer extends the file, readers find it extended."""
-        size = self._fs.size(self.fd)
+        size = self._size()
         wanted = SLOTS + slots * SLOT_SIZE
         if size < wanted and self._writable:
             self._fs.reserve(self.fd, 0, wanted)

@@ -180,6 +180,8 @@ def _judge_names(shared: SharedState, words: list[int], root: Path) -> str | Non
     names = text[:count] if 0 <= count <= len(text) else b""
     if len(names) != count or (names and not names.endswith(b"\n")):
         return "the names of its queues end elsewhere"
+    if names.count(b"\n") > shared.places():
+        return "it has more names than places for queues"
     if shared.mapped_offset(names.count(b"\n")):
         return "it has more queues than names"
     return None
