@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.coordination.leadership import TimedServices
 from storage.coordination.shared_state import SYNC_FAILED, SharedState, Word
@@ -46,6 +46,20 @@ _FAILED: Final = Word.FAILED
 _FLUSHED_TO: Final = Word.FLUSHED_TO
 _LOG_END: Final = Word.LOG_END
 _MANY_FILES: Final = 64
+
+
+class _GrownQueue(NamedTuple):
+    """A queue with units that are not on the device.
+
+    ``following`` and ``synced`` are queue offsets, ``files`` the first offsets (bytes) of the files
+    that hold what lies between.
+    """
+
+    slot: int
+    following: int
+    synced: int
+    folder: Path
+    files: Sequence[int]
 
 
 class Flusher:
@@ -174,6 +188,23 @@ class Flusher:
         except OSError as error:
             raise self._not_begun(error) from error
 
+    def sync_ahead(self) -> None:
+        """Sync queues and the newest index file as far as they go now, without the write lock.
+
+        Little is left to :meth:`sync_all` then, for which other writers wait. Notes nothing. Raises
+        as :meth:`sync_put`.
+        """
+        self._shared.refuse_after_failure()
+        try:
+            for queue in self._grown_queues():
+                for first in queue.files:
+                    self._sync_file(queue.folder / file_name(first))
+            newest = self._shared.words[Word.INDEX_FILE]
+            if newest:
+                self._sync_file(self._root / INDEX / f"{newest:017d}")
+        except OSError as error:
+            raise self._not_begun(error) from error
+
     def _sync_everything(self) -> None:
         words = self._shared.words
         timestamp = words[Word.LAST_STORE_TIMESTAMP]
@@ -232,6 +263,30 @@ class Flusher:
         size = self._config.mapped_file_size_consume_queue
         folders: set[Path] = set()
         done: list[tuple[int, int]] = []
+        for queue in self._grown_queues():
+            for first in queue.files:
+                self._sync_file(queue.folder / file_name(first))
+            if queue.files[-1] >= queue.synced * CQ_STORE_UNIT_SIZE:
+                folders.add(queue.folder)
+            if queue.synced == 0:
+                folders |= {queue.folder.parent, queue.folder.parent.parent}
+            # 4.9's time search needs a file time at or after that of its last unit.
+            end = queue.following * CQ_STORE_UNIT_SIZE
+            newest = queue.folder / file_name((end - 1) // size * size)
+            try:
+                self._fs.set_modified(newest, timestamp)
+            except FileNotFoundError:
+                continue  # the topic was deleted meanwhile
+            except PermissionError:
+                continue  # left to the next sync, by a process of a user who may set it
+            done.append((queue.slot, queue.following))
+        self._sync_folders(folders)
+        for slot, following in done:
+            self._shared.set_synced_offset(slot, following)
+
+    def _grown_queues(self) -> Iterator[_GrownQueue]:
+        """Queues with units that are not on the device."""
+        size = self._config.mapped_file_size_consume_queue
         for slot, (topic, queue_id) in enumerate(self._shared.queues()):
             following = self._shared.next_offset(slot)
             synced = self._shared.synced_offset(slot)
@@ -247,24 +302,7 @@ class Flusher:
                 files = [first for first in _first_offsets(folder) if first in files]
                 if not files:
                     continue
-            for first in files:
-                self._sync_file(folder / file_name(first))
-            if files[-1] >= start:
-                folders.add(folder)
-            if synced == 0:
-                folders |= {folder.parent, folder.parent.parent}
-            # 4.9's time search needs a file time at or after that of its last unit.
-            newest = folder / file_name((end - 1) // size * size)
-            try:
-                self._fs.set_modified(newest, timestamp)
-            except FileNotFoundError:
-                continue  # the topic was deleted meanwhile
-            except PermissionError:
-                continue  # left to the next sync, by a process of a user who may set it
-            done.append((slot, following))
-        self._sync_folders(folders)
-        for slot, following in done:
-            self._shared.set_synced_offset(slot, following)
+            yield _GrownQueue(slot, following, synced, folder, files)
 
     def _sync_file(self, path: Path) -> None:
         try:
@@ -384,6 +422,7 @@ class FlushService:
                 self._put_keys()
         self._pending_before = pending
         if time.monotonic() - self._last_thorough >= self._thorough:
+            self._flusher.sync_ahead()
             with self._write_lock.held():
                 self._last_thorough = time.monotonic()  # before it: an error is no reason to hurry
                 self._sync_all()
