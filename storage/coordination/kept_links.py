@@ -17,6 +17,7 @@ Where hard links are impossible nothing is kept, and recovery makes a lost index
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -58,7 +59,11 @@ class KeptLinks:
 
     def forget(self, first_name: Path) -> None:
         """Forget a file: it is safe, or deleted on purpose."""
-        self._fs.unlink(self._folder / self._second(first_name))
+        try:
+            self._fs.unlink(self._folder / self._second(first_name))
+        except OSError as error:
+            if error.errno != errno.ENAMETOOLONG:  # such a link cannot be made
+                raise
 
     def forget_topic(self, topic: str) -> None:
         """Forget the files of a topic's queues: they are about to be deleted on purpose."""
@@ -114,4 +119,8 @@ def exists(path: Path) -> bool:
         os.stat(path)  # noqa: PTH116 - a third of the time
     except FileNotFoundError:
         return False
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            return False
+        raise
     return True

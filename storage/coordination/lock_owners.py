@@ -10,7 +10,12 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from storage.format.names import LOCK
-from storage.platform.processes import is_stopped, pid_with_lock, pids_with_locks
+from storage.platform.processes import (
+    hides_locks,
+    is_stopped,
+    pid_with_lock,
+    pids_with_locks,
+)
 
 from .locks import LockFile, LockOwner
 
@@ -64,8 +69,12 @@ def _holder(root: Path) -> LockOwner | None:
 
 
 def describe_holder(path: Path, byte: int, known: int = 0) -> str:
-    """Name the holder for people; ``known`` is its pid where it cannot be determined."""
-    pid = pid_with_lock(path, byte) or known
+    """Name the holder for people; ``known`` is the pid that it noted, or that one before it did.
+
+    That one counts only for a process of another user, whose locks cannot be seen. Across
+    namespaces it is the number of another process, or of none.
+    """
+    pid = pid_with_lock(path, byte) or (known if known and hides_locks(known) else 0)
     if not pid:
         return "another rmqctl process"
     return f"process {pid}" + (" (stopped)" if is_stopped(pid) else "")

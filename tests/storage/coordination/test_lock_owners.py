@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.coordination.lock_owners import find_holders
+from storage.coordination.lock_owners import describe_holder, find_holders
 from storage.info import store_info
 from storage.readonly import StoreView
 from tests.support.samples import SMALL, new_store, open_store
@@ -59,3 +59,10 @@ def test_a_java_brokers_lock_is_told_from_ours(tmp_path: Path) -> None:
         with StoreView.open(root) as view:
             info = store_info(view)
             assert (info.java_locked, info.writers) == (True, ())
+
+
+@pytest.mark.parametrize("pid", [1 << 22, os.getpid()], ids=["none", "one that has no lock"])
+def test_a_pid_that_cannot_have_the_lock_is_not_named(tmp_path: Path, pid: int) -> None:
+    """Another process is asked to be ended by that sentence."""
+    root = new_store(tmp_path / "store", SMALL)
+    assert describe_holder(root / "lock", 0, pid) == "another rmqctl process"
