@@ -32,6 +32,10 @@ _USAGE_ERROR = typer.BadParameter.__mro__[1]
 def run() -> NoReturn:
     """Run the command line of this process; always raises SystemExit."""
     code = main(sys.argv[1:])
+    try:
+        sys.stderr.flush()
+    except OSError:  # the interpreter would try once more, and end with 120
+        signals.silence(sys.stderr)
     # Everything is closed and flushed. Python would search all objects for cycles once more,
     # which takes a sixth of the time of a short command.
     gc.freeze()
@@ -68,8 +72,7 @@ def main(args: Sequence[str]) -> int:
             cli.end_span(code)
         except BaseException as error:  # noqa: BLE001 - as above
             if isinstance(error, Exception):  # the command has done its work
-                with contextlib.suppress(OSError):
-                    cli.warn(f"the trace of this call is not sent: {error}")
+                cli.warn(f"the trace of this call is not sent: {error}")
             else:
                 code = _end(cli, error)
     return code
@@ -139,19 +142,16 @@ def _end(cli: Cli, error: BaseException) -> int:
 
 
 def _tell(sentence: str, code: int, trace: str | None = None) -> None:
-    """Print an error and its traceback; as JSON they are one object. If standard error is closed,
-    only the exit code reports it."""
-    try:
-        if LAST_LINE.writes_json():
-            fields = {"exit_code": code, "traceback": trace}
-            LAST_LINE.print(sentence, level="error", fields=fields)
-            return
-        if trace:
-            LAST_LINE.print(trace)
-        if sentence:
-            LAST_LINE.print(sentence, prefix="rmqctl: ")
-    except OSError:
-        signals.silence(sys.stderr)
+    """Print an error and its traceback; as JSON they are one object. If standard error takes
+    nothing more, only the exit code reports it."""
+    if LAST_LINE.writes_json():
+        fields = {"exit_code": code, "traceback": trace}
+        LAST_LINE.print(sentence, level="error", fields=fields)
+        return
+    if trace:
+        LAST_LINE.print(trace)
+    if sentence:
+        LAST_LINE.print(sentence, prefix="rmqctl: ")
 
 
 def _meant(cli: Cli, sentence: str) -> str:

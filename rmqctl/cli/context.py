@@ -334,13 +334,9 @@ class Cli:
         )
 
     def remark(self, sentence: str) -> None:
-        """Print a sentence about a table on stderr, dim on a terminal with colors.
-
-        A stderr that fails is no failure of the table.
-        """
+        """Print a sentence about a table on stderr, dim on a terminal with colors."""
         if not self.flag("quiet"):
-            with suppress(OSError):
-                LAST_LINE.print(sentence, dim=sys.stderr.isatty() and self.colored(sys.stderr))
+            LAST_LINE.print(sentence, dim=sys.stderr.isatty() and self.colored(sys.stderr))
 
     def _say_nothing(self, filtered: bool) -> None:
         """Say that there are no rows; ``filtered``: ``--where`` excluded some, or a filter may.

@@ -23,19 +23,16 @@ class LineHandler(logging.Handler):
         self.setFormatter(_TEXT)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print a record. That stderr has no reader does not stop the work."""
-        try:
-            if LAST_LINE.writes_json():
-                LAST_LINE.print(
-                    record.getMessage(),
-                    level=record.levelname.lower(),
-                    logger=record.name,
-                    fields=self._fields(record),
-                )
-            else:
-                LAST_LINE.print(self.format(record))
-        except OSError:
-            self.handleError(record)
+        """Print a record."""
+        if LAST_LINE.writes_json():
+            LAST_LINE.print(
+                record.getMessage(),
+                level=record.levelname.lower(),
+                logger=record.name,
+                fields=self._fields(record),
+            )
+        else:
+            LAST_LINE.print(self.format(record))
 
     def format(self, record: logging.LogRecord) -> str:
         """The sentence of a record; of an exception only its type and text, unless asked for."""
@@ -54,12 +51,9 @@ class LineHandler(logging.Handler):
 
 
 def print_failure(what: str, error: BaseException | None) -> None:
-    """Print an exception that nothing has caught. That stderr has no reader is no error."""
-    try:
-        fields = {} if error is None else _of_error(error, trace=True)
-        LAST_LINE.print(what, level="error", logger="python", fields=fields)
-    except OSError:
-        return
+    """Print an exception that nothing has caught."""
+    fields = {} if error is None else _of_error(error, trace=True)
+    LAST_LINE.print(what, level="error", logger="python", fields=fields)
 
 
 def _of_error(error: BaseException, *, trace: bool) -> dict[str, Any]:

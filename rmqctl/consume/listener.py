@@ -11,7 +11,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from client.listener.listener import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
-from rmqctl.errors import CliError
 from storage.format.errors import BodyError
 from storage.read.message_rows import MessageRows, offset_at
 
@@ -89,7 +88,9 @@ class PrintHandler:
         try:
             self._printer.write(wanted)
             self._printer.flush()
-        except (OSError, CliError) as error:
+        except BodyError:
+            raise
+        except Exception as error:  # whatever it is, it is no failure of these messages
             raise OutputFailedError(printed) from error
 
 

@@ -6,6 +6,7 @@ On a terminal its last line shows a progress bar, which is cleared before other 
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final, TextIO
 
 _WIPE: Final = "\r\x1b[K"
@@ -104,16 +105,20 @@ class LastLine:
         self.beside(lambda: self._write(line + "\n"), ends_line=True)
 
     def _write(self, text: str) -> None:
+        """Write text. That standard error takes nothing more is no failure of the work."""
         out = self._out or sys.stderr
         if out is not None:  # None if the parent process closed it
-            out.write(text)
-            out.flush()
+            with suppress(OSError):
+                out.write(text)
+                out.flush()
 
     def _write_bytes(self, data: bytes) -> None:
+        """See :meth:`_write`."""
         out = self._out or sys.stderr
         if out is not None:
-            out.buffer.write(data)
-            out.flush()
+            with suppress(OSError):
+                out.buffer.write(data)
+                out.flush()
 
 
 def _shown(text: str) -> str:

@@ -18,7 +18,7 @@ added: write ``%s\n`` for lines.
 import base64
 import re
 from collections.abc import Callable
-from datetime import tzinfo
+from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from storage.parse.times import format_time, to_datetime
@@ -71,6 +71,8 @@ def parse_template(text: str) -> list[Field | bytes]:
                 f"(known: {', '.join(MODIFIERS)})"
             )
         else:
+            if code == "d" and modifier:
+                _check_form(modifier)
             pieces.append(Field(_ALIASES.get(code, code), modifier or ""))
     return pieces
 
@@ -173,9 +175,22 @@ def _as_json(value: str | bytes | int | None) -> bytes:
 def _date_writer(form: str, zone: tzinfo | None) -> "Callable[[MessageExt], bytes]":
     if not form:
         return lambda message: format_time(message.store_timestamp, zone, iso=True).encode()
-    return lambda message: (
-        to_datetime(message.store_timestamp, zone).strftime(form).encode("utf-8", "surrogateescape")
-    )
+    return lambda message: date_by(form, message.store_timestamp, zone)
+
+
+def date_by(form: str, timestamp: int, zone: tzinfo | None) -> bytes:
+    """A date by a strftime format; a timestamp outside of Python's calendar is its number."""
+    try:
+        return to_datetime(timestamp, zone).strftime(form).encode()
+    except (OverflowError, ValueError):
+        return str(timestamp).encode()
+
+
+def _check_form(form: str) -> None:
+    try:
+        datetime(2026, 1, 31, tzinfo=UTC).strftime(form).encode()
+    except ValueError:  # its bytes are no UTF-8, say
+        raise ValueError(f"{form!r} is no format of a date") from None
 
 
 def _properties(message: "MessageExt", modifier: str) -> bytes:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from datetime import tzinfo
 from typing import Final
 
-from rmqctl.parse.templates import Field, parse_template
-from storage.parse.times import format_time, to_datetime
+from rmqctl.parse.templates import Field, date_by, parse_template
+from storage.parse.times import format_time
 
 from .sources import Portion
 
@@ -75,7 +75,7 @@ def _writer(field: Field, topic: str, zone: tzinfo | None) -> Writer:
         case "m":
             return lambda number, now_ms: uuid.uuid4().hex.upper().encode()
         case "d" if modifier:
-            return lambda number, now_ms: to_datetime(now_ms, zone).strftime(modifier).encode()
+            return lambda number, now_ms: date_by(modifier, now_ms, zone)
         case "d":
             return lambda number, now_ms: format_time(now_ms, zone, iso=True).encode()
         case _:

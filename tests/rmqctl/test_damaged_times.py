@@ -43,6 +43,8 @@ COMMANDS = [
     "consume t -e --from -1h",
     "consume t -e --last 3",
     "consume t -e -o jsonl",
+    "consume t -e -f %d%s",
+    "consume t -e -f %d{%F_%T_%j_%Z}%s",
 ]
 WHICH = [[0], [3], [1, 2], [0, 1, 2, 3]]
 TIMES = [0, 1, -1, -(1 << 63), (1 << 63) - 1, 253_402_300_800_000, 46_862_388_166_656]
@@ -96,3 +98,20 @@ def test_commands_that_go_through_time_end(store, which, stored):
     finally:
         with log.open("r+b") as file:
             file.write(was[: 1 << 16])
+
+
+def test_a_member_prints_each_message_by_a_template_with_a_date(tmp_path):
+    root = tmp_path / "s"
+    assert run("store", "init", root, "--small").code == 0
+    assert run("produce", "t", "-Q", "0", "-S", root, stdin=b"a\nb\nc\n").code == 0
+    log = root / "commitlog" / f"{0:020d}"
+    second = list(places(log.read_bytes()))[1]
+    with log.open("r+b") as file:
+        file.seek(second + 56)
+        file.write((253_402_300_800_000).to_bytes(8, "big"))
+    form = ("-f", r"%d{%Y} %s\n", "--tz", "UTC")
+    result = run("consume", "t", "-g", "g", "-e", *form, "-S", root)
+    assert result.code == 0, result.err
+    year = time.gmtime().tm_year
+    assert result.raw.decode().split("\n")[:3] == [f"{year} a", "253402300800000 b", f"{year} c"]
+    assert run("lag", "show", "g", "-S", root, "-o", "json").json()[0]["lag"] == 0

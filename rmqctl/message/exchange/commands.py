@@ -74,6 +74,7 @@ def export(
     Also ids=hash (unique ids contain addresses) and hosts=drop (addresses of client and broker).
     """
     from .formats import form_of
+    from .masking import given_rules
 
     cli = context_of(ctx)
     shown = form is None and save is None and "output" in cli.given
@@ -82,8 +83,7 @@ def export(
         raise UsageProblem(
             "--mask: not with raw, the exact bytes of the log; use jsonl, csv or parquet"
         )
-    if mask_key is not None and mask is None:
-        raise UsageProblem("--mask-key needs --mask")
+    rules = given_rules(cli, mask, mask_key)
     if not shown and any(name in cli.given for name in ("where", "sort", "columns", "output")):
         raise UsageProblem(
             "--columns, --sort, --where and -o are for printed rows; a file has every field of the "
@@ -91,20 +91,11 @@ def export(
         )
     if save in (None, "-") and (form == "parquet" or (form == "raw" and sys.stdout.isatty())):
         raise UsageProblem(f"{form} cannot be printed; name a file with --save")
-    rules = _rules(cli, mask, mask_key)
     with view_of(cli) as view:
         from rmqctl.message.search.query import build_query
 
         query = build_query(cli, view, None, topics or None, None, needs_filter=False)
         _export(cli, view, query, None if shown else form, rules, save, jobs)
-
-
-def _rules(cli: Cli, mask: str | None, mask_key: str | None) -> "list[Rule]":
-    if mask is None:
-        return []
-    from .masking import parse_rules
-
-    return cli.parsed("--mask", lambda text: parse_rules(text, mask_key), mask)
 
 
 def _export(

@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any, Final
 from broker.retry.failure_reason import FAILURE_CLIENT
 from broker.retry.redrive_properties import REDRIVE_DEAD, REDRIVE_ORIGIN, REDRIVE_UNIQUE
 from rmqctl.cli.given_file import read_given
+from rmqctl.errors import UsageProblem
 from rmqctl.parse.near_names import did_you_mean
 from storage.counted import counted
 from storage.format.crc import crc32
@@ -52,6 +53,7 @@ from .masked_traces import TOLD, ids_in, is_trace, masked_trace, without_host
 
 if TYPE_CHECKING:
     from rmqctl.admin.store.record_transform import PropertyChange
+    from rmqctl.cli.context import Cli
     from storage.format.message import MessageExt
 
 Change = Callable[[str], str | None]
@@ -99,14 +101,27 @@ class Rule:
     """Bodies that were masked as a whole, as they are not JSON."""
 
 
+def given_rules(cli: "Cli", mask: str | None, mask_key: str | None) -> list[Rule]:
+    """The rules of ``--mask`` with the key of ``--mask-key``; none without ``--mask``."""
+    if mask is None:
+        if mask_key is not None:
+            raise UsageProblem("--mask-key needs --mask")
+        return []
+    if mask_key == "":
+        raise UsageProblem("--mask-key: the key is empty, so the hashes could be guessed")
+    return cli.parsed("--mask", lambda text: parse_rules(text, mask_key), mask)
+
+
 def parse_rules(text: str, key: str | None) -> list[Rule]:
     """The rules of an option's text; ValueError for a malformed one, OSError for a missing file."""
     if text.startswith("@"):
         lines = read_given(text[1:]).decode().splitlines()
         parts = [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
+        if not parts:
+            raise ValueError(f"{text[1:]} has no rule")
     else:
         parts = text.split(",")
-    secret = key.encode("utf-8", "surrogateescape") if key else secrets.token_bytes(32)
+    secret = secrets.token_bytes(32) if key is None else key.encode("utf-8", "surrogateescape")
     keyed = _keyed(secret)
     return [_rule(part.strip(), keyed) for part in parts]
 

@@ -66,7 +66,7 @@ def carve(
     """
     from rmqctl.admin import store
     from rmqctl.cli.change_steps import run_change
-    from rmqctl.message.exchange.masking import parse_rules, unmatched
+    from rmqctl.message.exchange.masking import given_rules, unmatched
     from rmqctl.store.phases import Phases
     from storage.config import SMALL_STORE
 
@@ -75,11 +75,7 @@ def carve(
     cli = context_of(ctx)
     if not topic and not group:
         raise UsageProblem("give --topic or --group")
-    if mask_key is not None and mask is None:
-        raise UsageProblem("--mask-key needs --mask")
-    rules = []
-    if mask is not None:
-        rules = cli.parsed("--mask", lambda text: parse_rules(text, mask_key), mask)
+    rules = given_rules(cli, mask, mask_key)
     chosen = message_filter(cli, changes=True)
     target = expanded(out).absolute()
     with view_of(cli) as view, Phases(cli) as phase:

@@ -5,11 +5,13 @@ import io
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from rmqctl.output.stdout import Stdout
-from tests.support.cli import ROOT, run, start
+from tests.support.cli import ROOT, call, run, start
 
 
 def shell(command, folder):
@@ -125,3 +127,52 @@ def test_a_group_needs_no_output_where_a_program_gets_the_messages(folder):
     done = shell(f"{group} --exec 'tee got' >&-", folder)
     assert done.returncode == 0, done.stderr
     assert (folder / "got").read_text().strip() == "hello"
+
+
+@contextmanager
+def errors_that_take_nothing(kind):
+    """A standard error of a full disk, or of a pipe whose reader has gone."""
+    if kind == "full":
+        with Path("/dev/full").open("wb") as full:
+            yield full
+        return
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        yield writer
+    finally:
+        os.close(writer)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["full", "gone"])
+@pytest.mark.parametrize(
+    ("words", "stdin", "code", "out"),
+    [
+        ("produce orders -Q 0", b"a\nb\n", 0, b""),
+        ("message import - orders", b'{"body": "a"}\n', 0, b""),
+        ("topic list -o csv --columns topic", b"", 0, b"topic\r\norders\r\n"),
+        ("topic list -o csv --columns topic --log-format json", b"", 0, b"topic\r\norders"),
+        (
+            "offset reset -g g -t orders --to-earliest --yes -o csv --columns group",
+            b"",
+            0,
+            b"group",
+        ),
+        (
+            "store carve {carved} -t orders --yes -o csv --columns topic",
+            b"",
+            0,
+            b"topic\r\norders\r\n",
+        ),
+        ("message get -t orders -Q 0 -O 0 --where 1=1", b"", 2, b""),
+        ("topic queues nowhere", b"", 3, b""),
+    ],
+)
+def test_words_that_cannot_be_written_are_no_failure(folder, kind, words, stdin, code, out):
+    store = folder / "store"
+    assert run("consume", "orders", "-g", "g", "-e", "-S", store).code == 0
+    words = words.format(carved=folder / "carved").split()
+    with errors_that_take_nothing(kind) as stderr:
+        result = call(*words, "-S", store, stdin=stdin, stderr=stderr)
+    assert (result.code, result.raw[: len(out)]) == (code, out)

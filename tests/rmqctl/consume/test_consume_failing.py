@@ -3,6 +3,7 @@
 import pytest
 
 from broker.embedded.broker import EmbeddedBroker
+from rmqctl.parse.templates import OutputTemplate
 from storage.configs.subscription_groups import SubscriptionGroupConfig
 from tests.support.cli import call, run
 
@@ -172,3 +173,25 @@ class TestLongNames:
 
     def test_who_only_looks_needs_no_retries(self, three):
         assert run("consume", "t", "-g", "g" * 255, "-e", "--no-commit").lines == ["0", "1", "2"]
+
+
+def test_a_message_that_cannot_be_printed_is_not_sent_back(three, monkeypatch):
+    """An error of the program is no failure of the messages: the group stays before them."""
+
+    def fails(self, message):
+        raise RuntimeError(message.queue_offset)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(OutputTemplate, "format", fails)
+        result = run("consume", "t", "-g", "g", "-e", "-f", r"%s\n")
+    assert (result.code, result.lines) == (1, []), result.err
+    assert "internal error: RuntimeError: 0" in result.err
+    rows = run("consume", "t", "-g", "g", "-e", "-o", "json").json()
+    assert [(row["topic"], row["body"]) for row in rows] == [("t", "0"), ("t", "1"), ("t", "2")]
+
+
+@pytest.mark.parametrize("words", [["consume", "t", "-e", "-f"], ["produce", "t", "--template"]])
+def test_a_form_of_dates_that_is_no_text_is_a_wrong_command_line(three, words):
+    result = run(*words, "%d{%H\udcff}")
+    assert result.code == 2, result.err
+    assert "'%H\\udcff' is no format of a date" in result.err

@@ -58,6 +58,17 @@ def test_fields_and_modifiers(template, expected):
     assert text(template) == expected
 
 
+@pytest.mark.parametrize("time", [-(1 << 63), (1 << 63) - 1, 253_402_300_800_000])
+def test_a_time_without_a_date_is_its_number(time):
+    damaged = SimpleNamespace(**{**vars(MESSAGE), "store_timestamp": time})
+    assert text("%d", damaged) == text("%d{%H:%M}", damaged) == str(time).encode()
+
+
+def test_a_form_of_dates_that_is_no_text_is_refused():
+    with pytest.raises(ValueError, match="is no format of a date"):
+        parse_template("%d{%H\udcff}")
+
+
 def test_the_counter_counts_from_one():
     template = OutputTemplate("%i ", UTC)
     assert template.format(MESSAGE) + template.format(MESSAGE) == b"1 2 "

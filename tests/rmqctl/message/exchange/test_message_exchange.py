@@ -400,6 +400,7 @@ def test_a_dry_run_exports_nothing_and_says_how_much_it_would_be(store, tmp_path
         (["export", "--mask", "body=drop", "--as", "raw"], 2, "--mask: not with raw"),
         (["export", "--mask", "@nowhere"], 1, "nowhere: No such file"),
         (["export", "--mask-key", "k"], 2, "--mask-key needs --mask"),
+        (["export", "--mask", "keys=hash", "--mask-key", ""], 2, "--mask-key: the key is empty"),
         (["export", "--as", "parquet"], 2, "name a file with --save"),
         (["export", "--where", "queue_id = 1"], 2, "are for printed rows; a file has"),
         (["export", "--save", "x.csv", "-o", "json"], 2, "are for printed rows; a file has"),
@@ -530,6 +531,16 @@ def test_nothing_that_is_masked_is_left_in_an_export(tmp_path):
             message = view.look_message_by_offset(0)
             assert message is not None
             assert str(message.body_crc).encode() not in data
+
+
+@pytest.mark.parametrize("text", ["", "\n \n", "# json.who.email=hash\n  # keys=hash\n"])
+def test_a_file_without_a_rule_exports_nothing(tmp_path, text):
+    source = fill(tmp_path / "a", [(JSON_BODY, {"KEYS": "ann"}, 0)])
+    rules, file = tmp_path / "rules", tmp_path / "x.jsonl"
+    rules.write_text(text)
+    result = run("message", "export", "-S", source, "--save", file, "--mask", f"@{rules}")
+    assert (result.code, file.exists()) == (2, False), result.err
+    assert f"--mask: {rules} has no rule" in result.err
 
 
 @pytest.mark.parametrize("lines", [3, 40])  # objects, columns

@@ -251,7 +251,9 @@ def test_the_plan_is_not_the_deed_and_the_rows_tell_of_both(orders, tmp_path):
         (["-g", "nobody"], 3, "group nobody does not exist"),
         (["-t", "SCHEDULE_TOPIC_XXXX"], 7, "they would be delivered twice"),
         (["-t", "orders", "--mask", "body"], 2, "--mask: 'body' is not a rule"),
+        (["-t", "orders", "--mask", "@/dev/null"], 2, "--mask: /dev/null has no rule"),
         (["-t", "orders", "--mask-key", "k"], 2, "--mask-key needs --mask"),
+        (["-t", "orders", "--mask", "keys=hash", "--mask-key", ""], 2, "the key is empty"),
         (["-t", "orders", "--from", "xyz"], 2, "--from"),
     ],
 )
