@@ -233,3 +233,58 @@ def test_contexts_that_can_not_be(args, code, sentence):
     assert (result.code, result.raw) == (code, b"")
     assert sentence in result.err
     assert result.err.count("\n") == 1
+
+
+WRONG = [
+    ("output", "xml", "'xml' is not a format"),
+    ("output", "help", "'help' is not a format (one of table, "),
+    ("tz", "Nowhere/At/All", "'Nowhere/At/All' is not a time zone"),
+    ("color", "red", "'red' is not one of auto, always, never"),
+    ("progress", "much", "'much' is not one of auto, plain, none"),
+    ("log_format", "xml", "'xml' is not one of text, json"),
+    ("timeout", "30", "'30' has no unit"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "sentence"), WRONG)
+def test_an_error_of_a_setting_names_where_it_is_set(file, store, name, value, sentence):
+    def refused(**env):
+        result = run("topic", "create", "made", "-q", env=env)
+        assert result.code == 2
+        assert f"--{name.replace('_', '-')}:" not in result.err
+        assert not result.raw
+        return result.err
+
+    variable = f"RMQCTL_{name.upper()}"
+    assert f"rmqctl: variable {variable}: {sentence}" in refused(**{variable: value})
+    file.parent.mkdir()
+    file.write_text(f'{name} = "{value}"\n')
+    assert f"rmqctl: {file}: {name}: {sentence}" in refused()
+    file.write_text(f'context = "c"\n[contexts.c]\n{name} = "{value}"\n')
+    assert f"rmqctl: context c in {file}: {name}: {sentence}" in refused()
+    file.unlink()
+    assert run("topic", "list", "--where", "topic = made").out.count("made") == 0
+
+
+@pytest.mark.parametrize(("name", "value", "sentence"), WRONG)
+def test_a_wrong_setting_is_shown_and_put_right(file, name, value, sentence):
+    file.parent.mkdir()
+    file.write_text(f'{name} = "{value}"\n')
+    shown = run("config", "show", "--columns", "setting,value,origin")
+    assert f"{name}\t{value}\t{file}" in shown.lines
+    assert run("config", "get", name).out == f"{value}\n"
+    assert run("context", "add", "c").code == 0
+    assert run("context", "use", "c").code == 0
+    assert run("context", "rm", "c").code == 0
+    right = {"output": "json", "tz": "UTC", "log_format": "json", "timeout": "9s"}
+    result = run("config", "set", name, right.get(name, "auto"))
+    assert (result.code, result.err) == (0, "")
+    assert value not in file.read_text()
+    assert run("version").code == 0
+
+
+def test_a_wrong_option_is_refused_beside_a_wrong_setting(file):
+    file.parent.mkdir()
+    file.write_text('output = "xml"\n')
+    assert "--output: 'yml' is not a format" in run("config", "show", "-o", "yml").err
+    assert "--timeout: '3' has no unit" in run("config", "show", "--timeout", "3").err
