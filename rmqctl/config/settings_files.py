@@ -105,13 +105,23 @@ def said(path: Path, text: str, context: str | None) -> dict[str, Any]:
     return {str(name).replace("-", "_"): value for name, value in values.items()}
 
 
-def replace_texts(cli: Cli, texts: Mapping[Path, str]) -> None:
-    """Replace settings files, each as :func:`replace_text`; none in a dry run, which says so."""
+def replace_texts(cli: Cli, texts: Mapping[Path, str]) -> dict[Path, CliError]:
+    """Replace settings files, each as :func:`replace_text`; none in a dry run, which says so.
+
+    Returns the errors of those that cannot be written; raises the first if none can.
+    """
+    failed: dict[Path, CliError] = {}
     if cli.flag("dry_run"):
         cli.say("dry run: nothing was changed")
-        return
+        return failed
     for path, text in texts.items():
-        replace_text(path, text)
+        try:
+            replace_text(path, text)
+        except CliError as error:
+            failed[path] = error
+    if failed and len(failed) == len(texts):
+        raise next(iter(failed.values()))
+    return failed
 
 
 def replace_text(path: Path, text: str) -> None:

@@ -1,8 +1,11 @@
 """``config`` and ``context``: the next command uses what was set."""
 
+import os
+
 import pytest
 
 from tests.support.cli import run
+from tests.support.users import CAP_DAC_OVERRIDE, User, as_user
 
 
 @pytest.fixture
@@ -288,3 +291,40 @@ def test_a_wrong_option_is_refused_beside_a_wrong_setting(file):
     file.write_text('output = "xml"\n')
     assert "--output: 'yml' is not a format" in run("config", "show", "-o", "yml").err
     assert "--timeout: '3' has no unit" in run("config", "show", "--timeout", "3").err
+
+
+ME = User(os.geteuid(), os.getegid(), without=(CAP_DAC_OVERRIDE,))
+"""This user, and not above permissions."""
+
+
+@pytest.fixture
+def files_of_two(file, tmp_path, monkeypatch):
+    """The user's file, and one of the system in a folder in which this user may write nothing."""
+    system = tmp_path / "etc/rmqctl/config.toml"
+    for path in (file, system):
+        path.parent.mkdir(parents=True)
+        path.write_text('context = "prod"\ntz = "UTC"\n[contexts.prod]\noutput = "json"\n')
+    monkeypatch.setenv("XDG_CONFIG_DIRS", str(tmp_path / "etc"))
+    system.parent.chmod(0o555)
+    yield file, system
+    system.parent.chmod(0o755)
+
+
+def test_a_context_goes_from_the_files_that_can_be_written(files_of_two):
+    file, system = files_of_two
+    before = system.read_text()
+    sentence = f"settings file {system} cannot be written: Permission denied"
+    result = as_user(ME, run, "context", "rm", "prod", "-o", "jsonl", "-q")
+    assert (result.code, system.read_text(), file.read_text()) == (8, before, 'tz = "UTC"\n')
+    assert result.json()["files"] == [str(file)]
+    assert result.err == f"rmqctl: context prod is removed from 1 of 2 files: {sentence}\n"
+    again = as_user(ME, run, "context", "rm", "prod")
+    assert (again.code, again.raw, system.read_text()) == (5, b"", before)
+    assert again.err == f"rmqctl: {sentence}\n"
+
+
+def test_only_a_file_that_was_written_no_longer_uses_the_context(files_of_two):
+    file, system = files_of_two
+    said = as_user(ME, run, "context", "rm", "prod").err
+    assert f"{file} no longer uses a context\n" in said
+    assert f"{system} no longer" not in said
