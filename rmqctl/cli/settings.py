@@ -241,10 +241,12 @@ class Settings:
             if name not in KEYS:
                 self._late.append(f"unknown setting {key!r} in {path}{did_you_mean(name)}")
                 continue
+            if value is None:  # YAML has names without a value
+                continue
             kind = KEYS[name][0]
             if kind is bool and not isinstance(value, bool):
                 raise UsageProblem(f"{path}: {name} must be true or false, not {value!r}")
-            if kind is str and isinstance(value, (dict, list)):
+            if kind is str and isinstance(value, (dict, list, bool)):
                 raise UsageProblem(f"{path}: {name} must be a text, not {value!r}")
             if name in _PATHS:
                 value = str(path.parent / expanded(str(value)))
