@@ -328,3 +328,12 @@ def test_only_a_file_that_was_written_no_longer_uses_the_context(files_of_two):
     said = as_user(ME, run, "context", "rm", "prod").err
     assert f"{file} no longer uses a context\n" in said
     assert f"{system} no longer" not in said
+
+
+def test_a_context_is_added_to_a_file_with_an_empty_table_of_them(file):
+    file = file.with_suffix(".yaml")
+    file.parent.mkdir()
+    file.write_text("tz: UTC\ncontexts:\n")
+    assert run("context", "rm", "prod").code == 3
+    assert run("context", "add", "prod", "tz=UTC").code == 0
+    assert run("context", "show", "prod", "-o", "json").json()["settings"] == {"tz": "UTC"}
