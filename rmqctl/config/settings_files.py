@@ -58,9 +58,11 @@ def setting_value(name: str, text: str, folder: Path) -> str | bool:
             parse_zone(text)
     except ValueError as error:
         raise UsageProblem(f"{name}: {error}") from None
-    if name == "store" and not text.startswith("~") and folder.absolute() != Path.cwd():
-        return str(Path(text).absolute())
-    return text
+    if name != "store" or text.startswith("~"):
+        return text
+    path = Path(text)
+    is_beside = not path.is_absolute() and folder.absolute() == Path.cwd()
+    return text if is_beside else str(path.absolute())
 
 
 def chosen_file(cli: Cli, layer: str | None, context: str | None = None) -> Path:
@@ -81,6 +83,8 @@ def chosen_file(cli: Cli, layer: str | None, context: str | None = None) -> Path
     for place in places:
         if place.layer == (layer or "user"):
             return place.path
+    if layer == "project":
+        Path.cwd()  # raises: it was removed
     raise UsageProblem("there is no folder for settings of the system: XDG_CONFIG_DIRS names none")
 
 
