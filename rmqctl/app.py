@@ -5,6 +5,7 @@ sentence on stderr and an exit code.
 """
 
 import contextlib
+import errno
 import gc
 import os
 import sys
@@ -17,12 +18,13 @@ import typer
 from rmqctl.cli.context import Cli
 from rmqctl.cli.log_format import JSON, first_log_format
 from rmqctl.cli.logs import show_warnings
+from rmqctl.cli.paths import working_folder
 from rmqctl.first_answers import complete, is_completed, use_utf8
 from rmqctl.output.last_line import LAST_LINE
 
 from . import exit_codes
 from .cli import lazy, signals
-from .errors import CliError
+from .errors import CliError, UsageProblem
 
 # Typer may carry its own copy of click or use the installed one; either way this is its
 # UsageError.
@@ -128,7 +130,7 @@ def _end(cli: Cli, error: BaseException) -> int:
                 hint = _usage_meant(cli, error, sentence)
                 sentence = (sentence.partition(" (Possible")[0] if hint else sentence) + hint
     trace = None
-    if cli.given.get("debug") and not isinstance(error, KeyboardInterrupt):
+    if _shows_traces(cli) and not isinstance(error, KeyboardInterrupt):
         import traceback
 
         trace = "".join(traceback.format_exception(error)).rstrip()
@@ -139,6 +141,13 @@ def _end(cli: Cli, error: BaseException) -> int:
     elif trace:
         _tell("", code, trace)
     return _flushed(cli, code)
+
+
+def _shows_traces(cli: Cli) -> bool:
+    try:
+        return cli.flag("debug")
+    except (UsageProblem, OSError):  # settings may be what failed
+        return bool(cli.given.get("debug"))
 
 
 def _tell(sentence: str, code: int, trace: str | None = None) -> None:
@@ -262,6 +271,8 @@ def _of_the_system(error: OSError, command: str) -> str:
     name = error.filename2 or error.filename
     if isinstance(name, (str, bytes, os.PathLike)):
         return f"{os.fsdecode(name)}: {reason}"
+    if error.errno == errno.ENOENT and working_folder() is None:
+        return "the working folder was removed; go to another one, or give absolute paths"
     return f"'{command}' failed: {reason}; the system names no file, --debug shows where"
 
 

@@ -156,9 +156,9 @@ class Cli:
             from .spans import begin_span
 
             self.end_span = begin_span(self)
-        limit = self.setting("timeout")
+        limit = self.formed("timeout", _duration, None)
         if limit is not None:
-            signals.limit_time(self.parsed("--timeout", _duration, str(limit)))
+            signals.limit_time(limit)
 
     def check_view(self, *row_types: type) -> None:
         """Raise UsageProblem if rows of these types cannot be shown in this view.
@@ -189,6 +189,23 @@ class Cli:
         """The value of a setting, or its built-in default."""
         value = self.settings.get(name)
         return built_in if value is None else value.value
+
+    def formed(self, name: str, parse: Callable[[str], T], built_in: T) -> T:
+        """The parsed value of a setting. UsageProblem names the origin of a malformed one.
+
+        A command that corrects settings takes the built-in for one that is not its own option.
+        """
+        found = self.settings.get(name)
+        if found is None:
+            return built_in
+        if self.settings.corrects and name not in self.given:
+            try:
+                return parse(str(found.value))
+            except ValueError:
+                return built_in
+        origin = found.origin.removeprefix("option ")
+        is_filed = not found.origin.startswith(("option ", "variable "))
+        return self.parsed(f"{origin}: {name}" if is_filed else origin, parse, str(found.value))
 
     def flag(self, name: str) -> bool:
         """Whether a flag is set, by option or setting; an option overrides its opposite."""
@@ -227,10 +244,7 @@ class Cli:
         return fields
 
     def _begin_messages(self) -> None:
-        form = self.setting("log_format", TEXT)
-        if form not in LOG_FORMATS and not (self.settings.corrects and not self._typed_format):
-            raise UsageProblem(f"--log-format: {form!r} is not one of {', '.join(LOG_FORMATS)}")
-        if form == JSON:
+        if self.formed("log_format", _one_of(*LOG_FORMATS), TEXT) == JSON:
             from .logs import take_stray_messages
 
             self.at_end.append(take_stray_messages())
@@ -245,12 +259,7 @@ class Cli:
     @cached_property
     def zone(self) -> tzinfo | None:
         """The zone for reading and printing times; None is the local one."""
-        named = self.settings.get("tz")
-        if named is None:
-            return None
-        from storage.parse.times import parse_zone
-
-        return self.parsed(named.origin.removeprefix("option "), parse_zone, str(named.value))
+        return self.formed("tz", _zone, None)
 
     def time(self, option: str, text: str, *, changes: bool = False) -> int:
         """The time of an option, in epoch ms.
@@ -310,15 +319,10 @@ class Cli:
     def view(self) -> View:
         """The format and shape of the printed rows."""
         terminal = sys.stdout.isatty()
-        text = str(self.setting("output", "table" if terminal else "plain"))
-        try:
-            form = Format(text)
-        except ValueError:
-            known = ", ".join(Format)
-            raise UsageProblem(f"--output: {text!r} is not a format (one of {known})") from None
+        built_in = Format.TABLE if terminal else Format.PLAIN
         limit = self.given.get("limit")
         return View(
-            format=form,
+            format=self.formed("output", self._format, built_in),
             columns=parse_names(self.given.get("columns", "")),
             sort=parse_names(self.given.get("sort", "")),
             where=self.given.get("where"),
@@ -332,6 +336,13 @@ class Cli:
             remark=None if self.flag("quiet") else self.remark,
             nothing=self._say_nothing,
         )
+
+    def _format(self, text: str) -> Format:
+        """The format with a name; ``help`` is one of the option only, not of a setting."""
+        known = [form for form in Format if form is not Format.HELP or "output" in self.given]
+        if text not in known:
+            raise ValueError(f"{text!r} is not a format (one of {', '.join(known)})")
+        return Format(text)
 
     def remark(self, sentence: str) -> None:
         """Print a sentence about a table on stderr, dim on a terminal with colors."""
@@ -430,16 +441,11 @@ class Cli:
 
     def progress_style(self) -> str:
         """The progress style of the option or setting: auto, plain or none. Raises UsageProblem."""
-        style = str(self.setting("progress", "auto"))
-        if style not in {"auto", "plain", "none"}:
-            raise UsageProblem(f"--progress: {style!r} is not one of auto, plain, none")
-        return style
+        return self.formed("progress", _one_of("auto", "plain", "none"), "auto")
 
     def colored(self, stream: TextIO) -> bool:
         """Whether to write colors to a stream."""
-        choice = str(self.setting("color", "auto"))
-        if choice not in {"auto", "always", "never"}:
-            raise UsageProblem(f"--color: {choice!r} is not one of auto, always, never")
+        choice = self.formed("color", _one_of("auto", "always", "never"), "auto")
         if choice != "auto":
             return choice == "always"
         return stream.isatty() and self.environ.get("TERM") != "dumb"
@@ -484,10 +490,27 @@ def _refuse(sentence: str) -> NoReturn:
     raise Refused(sentence)
 
 
-def _duration(text: str) -> int:
+def _duration(text: str) -> int | None:
     from storage.parse.durations import parse_duration
 
     return parse_duration(text)
+
+
+def _zone(text: str) -> tzinfo | None:
+    from storage.parse.times import parse_zone
+
+    return parse_zone(text)
+
+
+def _one_of(*choices: str) -> Callable[[str], str]:
+    """A parser that takes only these texts."""
+
+    def parse(text: str) -> str:
+        if text not in choices:
+            raise ValueError(f"{text!r} is not one of {', '.join(choices)}")
+        return text
+
+    return parse
 
 
 def _count(text: str) -> int:

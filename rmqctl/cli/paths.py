@@ -15,6 +15,14 @@ def expanded(text: str | os.PathLike[str]) -> Path:
     return Path(os.path.expanduser(text))  # noqa: PTH111 - Path.expanduser raises there
 
 
+def working_folder() -> Path | None:
+    """The working folder; None if it was removed."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return None
+
+
 def base_folder(environ: Mapping[str, str], variable: str, default: str) -> Path:
     """A folder of the XDG rules: that of the variable, else ``default`` below the home folder.
 

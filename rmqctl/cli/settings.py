@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from rmqctl.cli.paths import base_folder, expanded
+from rmqctl.cli.paths import base_folder, expanded, working_folder
 from rmqctl.errors import UsageProblem
 
 KEYS: Final[Mapping[str, tuple[type, str]]] = {
@@ -80,12 +80,12 @@ class Settings:
         self,
         options: Mapping[str, Any],
         environ: Mapping[str, str] = os.environ,
-        working_folder: Path | None = None,
+        folder: Path | None = None,
         warn: Callable[[str], None] = lambda sentence: None,
     ) -> None:
         self._options = options
         self._environ = environ
-        self._working_folder = working_folder or Path.cwd()
+        self._working_folder = folder or working_folder()
         self._warn = warn
         self._layers: list[Layer] | None = None
         self._late: list[str] = []
@@ -212,14 +212,19 @@ class Settings:
             if not path.is_file():
                 raise UsageProblem(f"no settings file {path} ({named.origin})")
             return [Place("option", path, True), *self._system_places()]
-        folder = self._working_folder
-        above = (_first_file(place, _PROJECT_FILES) for place in (folder, *folder.parents))
-        project = next((path for path in above if path), None)
         return [
-            Place("project", project or folder / _PROJECT_FILES[0], project is not None),
+            *self._project_place(),
             _home_place("user", user_config_folder(self._environ)),
             *self._system_places(),
         ]
+
+    def _project_place(self) -> list[Place]:
+        folder = self._working_folder
+        if folder is None:
+            return []
+        above = (_first_file(place, _PROJECT_FILES) for place in (folder, *folder.parents))
+        project = next((path for path in above if path), None)
+        return [Place("project", project or folder / _PROJECT_FILES[0], project is not None)]
 
     def _system_places(self) -> list[Place]:
         folders = (self._environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(":")
@@ -241,10 +246,12 @@ class Settings:
             if name not in KEYS:
                 self._late.append(f"unknown setting {key!r} in {path}{did_you_mean(name)}")
                 continue
+            if value is None:  # YAML has names without a value
+                continue
             kind = KEYS[name][0]
             if kind is bool and not isinstance(value, bool):
                 raise UsageProblem(f"{path}: {name} must be true or false, not {value!r}")
-            if kind is str and isinstance(value, (dict, list)):
+            if kind is str and isinstance(value, (dict, list, bool)):
                 raise UsageProblem(f"{path}: {name} must be a text, not {value!r}")
             if name in _PATHS:
                 value = str(path.parent / expanded(str(value)))

@@ -7,7 +7,7 @@ import typer
 
 from rmqctl.cli.context import Cli, context_of, prints
 from rmqctl.cli.marks import Changes, changes, uses_no_store
-from rmqctl.errors import NotFound, Refused, UsageProblem
+from rmqctl.errors import NotFound, PartlyDone, Refused, UsageProblem
 
 from .contexts import context_rows
 from .rows import ContextRow, SetSettingRow
@@ -155,7 +155,7 @@ def remove(ctx: typer.Context, context_name: _Name) -> None:
 
     cli = context_of(ctx)
     row = _known(cli, context_name, _in_use(cli))
-    new = {}
+    new, users = {}, []
     for layer in cli.settings.layers():
         path = Path(layer.origin)
         text = old = files.read_text(path)
@@ -163,11 +163,19 @@ def remove(ctx: typer.Context, context_name: _Name) -> None:
             text = without_context(text, path.suffix, context_name)
         if layer.values.get("context") == context_name:
             text = changed(text, path.suffix, None, "context", None)
-            cli.say(f"{path} no longer uses a context")
+            users.append(path)
         if text != old:
             new[path] = text
-    files.replace_texts(cli, new)
-    cli.one(row)
+    failed = files.replace_texts(cli, new)
+    for path in users:
+        if path not in failed:
+            cli.say(f"{path} no longer uses a context")
+    cli.one(row._replace(files=[name for name in row.files if Path(name) not in failed]))
+    if failed:
+        raise PartlyDone(
+            f"context {context_name} is removed from {len(new) - len(failed)} of {len(new)} "
+            f"files: {'; '.join(map(str, failed.values()))}"
+        )
 
 
 def _in_use(cli: Cli) -> str | None:

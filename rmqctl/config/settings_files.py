@@ -58,9 +58,11 @@ def setting_value(name: str, text: str, folder: Path) -> str | bool:
             parse_zone(text)
     except ValueError as error:
         raise UsageProblem(f"{name}: {error}") from None
-    if name == "store" and not text.startswith("~") and folder.absolute() != Path.cwd():
-        return str(Path(text).absolute())
-    return text
+    if name != "store" or text.startswith("~"):
+        return text
+    path = Path(text)
+    is_beside = not path.is_absolute() and folder.absolute() == Path.cwd()
+    return text if is_beside else str(path.absolute())
 
 
 def chosen_file(cli: Cli, layer: str | None, context: str | None = None) -> Path:
@@ -81,6 +83,8 @@ def chosen_file(cli: Cli, layer: str | None, context: str | None = None) -> Path
     for place in places:
         if place.layer == (layer or "user"):
             return place.path
+    if layer == "project":
+        Path.cwd()  # raises: it was removed
     raise UsageProblem("there is no folder for settings of the system: XDG_CONFIG_DIRS names none")
 
 
@@ -105,13 +109,23 @@ def said(path: Path, text: str, context: str | None) -> dict[str, Any]:
     return {str(name).replace("-", "_"): value for name, value in values.items()}
 
 
-def replace_texts(cli: Cli, texts: Mapping[Path, str]) -> None:
-    """Replace settings files, each as :func:`replace_text`; none in a dry run, which says so."""
+def replace_texts(cli: Cli, texts: Mapping[Path, str]) -> dict[Path, CliError]:
+    """Replace settings files, each as :func:`replace_text`; none in a dry run, which says so.
+
+    Returns the errors of those that cannot be written; raises the first if none can.
+    """
+    failed: dict[Path, CliError] = {}
     if cli.flag("dry_run"):
         cli.say("dry run: nothing was changed")
-        return
+        return failed
     for path, text in texts.items():
-        replace_text(path, text)
+        try:
+            replace_text(path, text)
+        except CliError as error:
+            failed[path] = error
+    if failed and len(failed) == len(texts):
+        raise next(iter(failed.values()))
+    return failed
 
 
 def replace_text(path: Path, text: str) -> None:

@@ -28,7 +28,7 @@ def changed(text: str, suffix: str, table: str | None, key: str, value: str | bo
     ``table`` is the context that the setting belongs to, None for the file's own settings. Refused
     (7) if the text cannot be changed line by line.
     """
-    old = parse_settings(text, suffix)
+    old = _parsed(text, suffix)
     wanted = copy.deepcopy(old)
     members = wanted if table is None else wanted.setdefault(CONTEXTS, {}).setdefault(table, {})
     known = _spelled(members, key)
@@ -44,7 +44,7 @@ def changed(text: str, suffix: str, table: str | None, key: str, value: str | bo
 
 def without_context(text: str, suffix: str, name: str) -> str:
     """The text without one context; the text itself if it has no such context."""
-    old = parse_settings(text, suffix)
+    old = _parsed(text, suffix)
     if name not in old.get(CONTEXTS, {}):
         return text
     wanted = copy.deepcopy(old)
@@ -57,7 +57,7 @@ def without_context(text: str, suffix: str, name: str) -> str:
 
 def with_context(text: str, suffix: str, name: str) -> str:
     """The text with a context that has no settings yet."""
-    wanted = parse_settings(text, suffix)
+    wanted = _parsed(text, suffix)
     if name in wanted.get(CONTEXTS, {}):
         return text
     wanted.setdefault(CONTEXTS, {})[name] = {}
@@ -70,10 +70,18 @@ def with_context(text: str, suffix: str, name: str) -> str:
     return _checked(new, suffix, wanted)
 
 
+def _parsed(text: str, suffix: str) -> Values:
+    """The settings in a text; a YAML table of contexts that has none may be null there."""
+    values = parse_settings(text, suffix)
+    if values.get(CONTEXTS, {}) is None:
+        del values[CONTEXTS]
+    return values
+
+
 def _checked(new: str, suffix: str, wanted: Values) -> str:
     """The new text, if it has the wanted settings and no others."""
     try:
-        said = parse_settings(new, suffix)
+        said = _parsed(new, suffix)
     except ValueError:
         said = None
     if said is not None and _without_empty(said) == _without_empty(wanted):
@@ -196,7 +204,7 @@ def _yaml_rewritten(text: str, change: Callable[[Values], Any]) -> str:
         )
     import yaml
 
-    values = parse_settings(text, ".yaml")
+    values = _parsed(text, ".yaml")
     change(values)
     written: str = yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
     return written

@@ -1,3 +1,6 @@
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,7 +11,7 @@ from rmqctl import exit_codes
 from rmqctl.cli import signals, tree
 from rmqctl.errors import CliError, NotFound, PartlyDone, Refused, UsageProblem
 from storage import errors
-from tests.support.cli import run
+from tests.support.cli import ROOT, run
 
 
 @pytest.fixture
@@ -242,3 +245,45 @@ def test_settings_reach_a_command(tmp_path):
     assert "warning: unknown setting 'foo'" in result.err
     assert run("version", "-q", cwd=tmp_path).err == ""
     assert run("version", env={"RMQCTL_OUTPUT": "csv"}, cwd=tmp_path).lines[0].startswith("rmqctl,")
+
+
+def test_a_traceback_is_shown_where_a_variable_asks_for_it(failing, monkeypatch):
+    failing(ZeroDivisionError("oops"))
+    assert "Traceback" in run("version", env={"RMQCTL_DEBUG": "1"}).err
+    assert "Traceback" not in run("version", env={"RMQCTL_DEBUG": "0"}).err
+    wrong = run("version", env={"RMQCTL_DEBUG": "maybe"})
+    assert (wrong.code, wrong.err.count("\n")) == (1, 1)
+    with_settings_that_fail = run("--config", "/nowhere.toml", "--debug", "version")
+    assert "Traceback" in with_settings_that_fail.err
+
+
+def without_folder(tmp_path, *args, **options):
+    """Call the program in a working folder that was removed."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    program = [sys.executable, "-m", "rmqctl", *map(str, args)]
+    command = ["sh", "-c", 'cd "$0" && rmdir "$0" && exec "$@"', str(gone), *program]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONSAFEPATH": "1"}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, **options)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_a_working_folder_that_was_removed_stops_only_what_needs_it(store, tmp_path, monkeypatch):
+    run("produce", "t", "-q", stdin=b"x\n")
+    columns = ("--columns", "topic", "--no-headers", "--where", "topic = t")
+    assert without_folder(tmp_path, "topic", "list", "-q", "-S", store, *columns) == (0, "t\n", "")
+    code, out, err = without_folder(
+        tmp_path, "config", "path", "--columns", "layer", "--no-headers"
+    )
+    assert (code, out.split(), err) == (0, ["user", "system"], "")
+    sentence = "the working folder was removed; go to another one"
+    for args in (
+        ("topic", "list", "-S", "s"),
+        ("config", "set", "tz", "UTC", "--project"),
+    ):
+        code, out, err = without_folder(tmp_path, *args)
+        assert (code, out) == (1, ""), err
+        assert err.startswith(f"rmqctl: {sentence}"), err
+    monkeypatch.delenv("RMQCTL_STORE")
+    assert sentence in without_folder(tmp_path, "topic", "list")[2]
+    assert without_folder(tmp_path, "config", "set", "store", "/data", "-q")[0] == 0

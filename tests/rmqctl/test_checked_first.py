@@ -133,7 +133,7 @@ def test_a_wrong_setting_can_be_put_right(own_home):
     file = own_home / "rmqctl" / "config.toml"
     file.parent.mkdir()
     file.write_text("output = 'xml'\n")
-    run("config", "set", "output", "json")
+    assert run("config", "set", "output", "json").code == 0
     assert "xml" not in file.read_text()
 
 

@@ -58,7 +58,7 @@ def run_console(
             app.walker.end(2)
 
     keep_warnings()
-    traced = tracebacks_at_end() if cli.given.get("debug") else contextlib.nullcontext()
+    traced = tracebacks_at_end() if cli.flag("debug") else contextlib.nullcontext()
     with traced, threads_fail(app.fail_from_thread), short_turns(), only_new_objects():
         code = run(app, guard, Painter(theme, ascii_only=in_ascii), mouse=mouse, at_end=end)
     return code if isinstance(code, int) else 0

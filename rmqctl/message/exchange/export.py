@@ -58,20 +58,21 @@ class ExportRun:
             else:
                 self._write_rows(search, writer, layout)
         writer.finish()
+        self.count = writer.count
 
     def _write(self, search: Search, writer: "Writer") -> None:
         """Message by message."""
         with closing(search.messages()) as messages:
             for message in islice(messages, self.limit):
                 self._add(writer, message)
+                if writer.full:
+                    return
 
     def _add(self, writer: "Writer", message: "MessageExt") -> None:
         try:
             writer.write(masked(message, self._rules))
         except BodyError:
             self.damaged.add(message.commitlog_offset)
-        else:
-            self.count += 1
 
     def _write_rows(self, search: Search, writer: "Writer", layout: "Layout") -> None:
         """By columns; messages that have no row there are written as objects, in their place."""
@@ -93,13 +94,10 @@ class ExportRun:
         for rows in rows_at(self._view, layout, places):
             if type(rows) is RowBlock:
                 writer.write_rows(rows)
-                self.count += len(rows)
                 continue
             for is_row, group in groupby(rows, key=_is_row):
                 if is_row:
-                    made = RowBlock.of(list(group))
-                    writer.write_rows(made)
-                    self.count += len(made)
+                    writer.write_rows(RowBlock.of(list(group)))
                     continue
                 for item in group:
                     if isinstance(item, int):

@@ -30,6 +30,16 @@ FORMS: Final = ("jsonl", "csv", "parquet", "raw")
 class Writer(Protocol):
     """Writes messages one by one."""
 
+    @property
+    def count(self) -> int:
+        """Number of messages that are written; those that a filter leaves out are not."""
+        ...
+
+    @property
+    def full(self) -> bool:
+        """Whether no further message is written."""
+        ...
+
     def write(self, message: "MessageExt") -> None:
         """Add a message. Raises BodyError if its body cannot be inflated."""
         ...
@@ -48,7 +58,10 @@ class Writer(Protocol):
 
 
 class ByMessages:
-    """A writer without rows."""
+    """A writer without rows, of every message that it is given."""
+
+    count = 0
+    full = False
 
     def layout(self) -> None:
         """See :class:`Writer`."""
@@ -83,6 +96,16 @@ class RowWriter:
 
         self._stream = RowStream(MessageRow, view, out)
 
+    @property
+    def count(self) -> int:
+        """See :class:`Writer`; sorted rows are written at the end."""
+        return self._stream.count
+
+    @property
+    def full(self) -> bool:
+        """See :class:`Writer`."""
+        return self._stream.full
+
     def write(self, message: "MessageExt") -> None:
         """Add a row."""
         self._stream.write((message_row(message),))
@@ -114,6 +137,7 @@ class RawWriter(ByMessages):
         if file is None:
             raise CliError(f"the log file of position {message.commitlog_offset} is gone")
         self._out.write_bytes(file.map[position : position + message.store_size])
+        self.count += 1
 
     def finish(self) -> None:
         """Nothing is buffered."""

@@ -72,6 +72,7 @@ class ParquetMessages(ByMessages):
         row["body"] = message.body
         row["properties"] = list(message.properties.items())
         self._rows.append(row)
+        self.count += 1
         self._bytes += message.store_size + len(row["body"])
         if len(self._rows) == _ROWS or self._bytes > _BYTES:
             self._flush()

@@ -283,11 +283,21 @@ def test_names_have_dashes_or_underscores_and_numbers_are_texts(place):
     assert settings(place).get("timeout").value == "5"
 
 
+@pytest.mark.parametrize("name", KEYS)
+def test_a_setting_without_a_value_is_not_set(place, name):
+    (place / "home/rmqctl/config.yaml").write_text(f"{name}:\n")
+    assert settings(place).get(name) is None
+    (place / "home/rmqctl/config.yaml").write_text(f"contexts: {{c: {{{name}: }}}}\n")
+    assert settings(place, RMQCTL_CONTEXT="c").layers()[0].contexts == {"c": {}}
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
         ("raw = 1", "raw must be true or false, not 1"),
         ("tz = ['a']", "tz must be a text, not ['a']"),
+        ("tz = false", "tz must be a text, not False"),
+        ("[contexts.a]\nreason = true", "reason must be a text, not True"),
         ("contexts = 3", "contexts must hold tables, such as [contexts.NAME]"),
         ("[contexts]\na = 1", "contexts must hold tables, such as [contexts.NAME]"),
         ("[contexts.a]\nraw = 'x'", "raw must be true or false, not 'x'"),

@@ -1,8 +1,11 @@
 """``config`` and ``context``: the next command uses what was set."""
 
+import os
+
 import pytest
 
 from tests.support.cli import run
+from tests.support.users import CAP_DAC_OVERRIDE, User, as_user
 
 
 @pytest.fixture
@@ -233,3 +236,104 @@ def test_contexts_that_can_not_be(args, code, sentence):
     assert (result.code, result.raw) == (code, b"")
     assert sentence in result.err
     assert result.err.count("\n") == 1
+
+
+WRONG = [
+    ("output", "xml", "'xml' is not a format"),
+    ("output", "help", "'help' is not a format (one of table, "),
+    ("tz", "Nowhere/At/All", "'Nowhere/At/All' is not a time zone"),
+    ("color", "red", "'red' is not one of auto, always, never"),
+    ("progress", "much", "'much' is not one of auto, plain, none"),
+    ("log_format", "xml", "'xml' is not one of text, json"),
+    ("timeout", "30", "'30' has no unit"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "sentence"), WRONG)
+def test_an_error_of_a_setting_names_where_it_is_set(file, store, name, value, sentence):
+    def refused(**env):
+        result = run("topic", "create", "made", "-q", env=env)
+        assert result.code == 2
+        assert f"--{name.replace('_', '-')}:" not in result.err
+        assert not result.raw
+        return result.err
+
+    variable = f"RMQCTL_{name.upper()}"
+    assert f"rmqctl: variable {variable}: {sentence}" in refused(**{variable: value})
+    file.parent.mkdir()
+    file.write_text(f'{name} = "{value}"\n')
+    assert f"rmqctl: {file}: {name}: {sentence}" in refused()
+    file.write_text(f'context = "c"\n[contexts.c]\n{name} = "{value}"\n')
+    assert f"rmqctl: context c in {file}: {name}: {sentence}" in refused()
+    file.unlink()
+    assert run("topic", "list", "--where", "topic = made").out.count("made") == 0
+
+
+@pytest.mark.parametrize(("name", "value", "sentence"), WRONG)
+def test_a_wrong_setting_is_shown_and_put_right(file, name, value, sentence):
+    file.parent.mkdir()
+    file.write_text(f'{name} = "{value}"\n')
+    shown = run("config", "show", "--columns", "setting,value,origin")
+    assert f"{name}\t{value}\t{file}" in shown.lines
+    assert run("config", "get", name).out == f"{value}\n"
+    assert run("context", "add", "c").code == 0
+    assert run("context", "use", "c").code == 0
+    assert run("context", "rm", "c").code == 0
+    right = {"output": "json", "tz": "UTC", "log_format": "json", "timeout": "9s"}
+    result = run("config", "set", name, right.get(name, "auto"))
+    assert (result.code, result.err) == (0, "")
+    assert value not in file.read_text()
+    assert run("version").code == 0
+
+
+def test_a_wrong_option_is_refused_beside_a_wrong_setting(file):
+    file.parent.mkdir()
+    file.write_text('output = "xml"\n')
+    assert "--output: 'yml' is not a format" in run("config", "show", "-o", "yml").err
+    assert "--timeout: '3' has no unit" in run("config", "show", "--timeout", "3").err
+
+
+ME = User(os.geteuid(), os.getegid(), without=(CAP_DAC_OVERRIDE,))
+"""This user, and not above permissions."""
+
+
+@pytest.fixture
+def files_of_two(file, tmp_path, monkeypatch):
+    """The user's file, and one of the system in a folder in which this user may write nothing."""
+    system = tmp_path / "etc/rmqctl/config.toml"
+    for path in (file, system):
+        path.parent.mkdir(parents=True)
+        path.write_text('context = "prod"\ntz = "UTC"\n[contexts.prod]\noutput = "json"\n')
+    monkeypatch.setenv("XDG_CONFIG_DIRS", str(tmp_path / "etc"))
+    system.parent.chmod(0o555)
+    yield file, system
+    system.parent.chmod(0o755)
+
+
+def test_a_context_goes_from_the_files_that_can_be_written(files_of_two):
+    file, system = files_of_two
+    before = system.read_text()
+    sentence = f"settings file {system} cannot be written: Permission denied"
+    result = as_user(ME, run, "context", "rm", "prod", "-o", "jsonl", "-q")
+    assert (result.code, system.read_text(), file.read_text()) == (8, before, 'tz = "UTC"\n')
+    assert result.json()["files"] == [str(file)]
+    assert result.err == f"rmqctl: context prod is removed from 1 of 2 files: {sentence}\n"
+    again = as_user(ME, run, "context", "rm", "prod")
+    assert (again.code, again.raw, system.read_text()) == (5, b"", before)
+    assert again.err == f"rmqctl: {sentence}\n"
+
+
+def test_only_a_file_that_was_written_no_longer_uses_the_context(files_of_two):
+    file, system = files_of_two
+    said = as_user(ME, run, "context", "rm", "prod").err
+    assert f"{file} no longer uses a context\n" in said
+    assert f"{system} no longer" not in said
+
+
+def test_a_context_is_added_to_a_file_with_an_empty_table_of_them(file):
+    file = file.with_suffix(".yaml")
+    file.parent.mkdir()
+    file.write_text("tz: UTC\ncontexts:\n")
+    assert run("context", "rm", "prod").code == 3
+    assert run("context", "add", "prod", "tz=UTC").code == 0
+    assert run("context", "show", "prod", "-o", "json").json()["settings"] == {"tz": "UTC"}

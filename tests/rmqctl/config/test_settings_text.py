@@ -110,6 +110,16 @@ def test_contexts_of_yaml_change_where_no_comment_can_be_lost():
         with_context(YAML, ".yaml", "x")
 
 
+def test_yaml_with_no_contexts_in_its_table_takes_some():
+    empty = "tz: UTC\ncontexts:\n"
+    wanted = {"tz": "UTC", "contexts": {"x": {"tz": "B"}}}
+    assert parse_settings(changed(empty, ".yaml", "x", "tz", "B"), ".yaml") == wanted
+    with_one = with_context(empty, ".yaml", "x")
+    assert parse_settings(with_one, ".yaml") == {"tz": "UTC", "contexts": {"x": {}}}
+    assert without_context(empty, ".yaml", "x") == empty
+    assert changed(empty, ".yaml", None, "tz", "B") == 'tz: "B"\ncontexts:\n'
+
+
 @pytest.mark.parametrize("text", ["{tz: UTC}", "tz: >\n  U\n  C\n"])
 def test_yaml_in_other_forms_is_refused(text):
     with pytest.raises(Refused, match="edit it by hand"):

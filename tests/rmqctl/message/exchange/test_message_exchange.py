@@ -342,6 +342,28 @@ def test_damaged_messages_are_left_out_and_that_is_said(tmp_path):
     assert (tmp_path / "x.jsonl").exists()
 
 
+@pytest.mark.parametrize("shape", [[], ["--columns", "body"], ["--sort", "body"]], ids=str)
+@pytest.mark.parametrize("limit", [[], ["--limit", 9]], ids=str)
+def test_only_the_messages_that_are_printed_are_counted(shape, limit):
+    root = golden.store("torn-bad-crc-middle-4.9")
+    bodies = run("message", "export", "-S", root, "-o", "tsv", "--columns", "body").lines[1:]
+    assert len(bodies) > 1
+    where = ("--where", f"body = '{bodies[0]}'", *limit)
+    result = run("message", "export", "-S", root, "-o", "jsonl", *where, *shape)
+    assert (result.code, len(result.lines)) == (8, 1)
+    assert "exported 1 message, without 1 damaged record" in result.err
+    none = run("message", "export", "-S", root, "-o", "jsonl", "--where", "body = '?'", *shape)
+    assert (none.code, none.raw) == (8, b"")
+    assert "exported 0 messages, without 1 damaged record" in none.err
+
+
+def test_a_limit_ends_the_reading_with_a_filter_too(tmp_path):
+    root = fill(tmp_path / "a", [(b"1", {"TAGS": "a"}, 0), (b"2", {"TAGS": "a", "late": "x"}, 0)])
+    args = ("message", "export", "-S", root, "-o", "jsonl", "--mask", "property.late=drop")
+    assert run(*args, "--where", "tags = a").err == ""
+    assert "property.late" in run(*args, "--where", "tags = a", "--limit", 1).err, "not looked at"
+
+
 def test_a_file_is_whole_or_not_there(tmp_path):
     source = fill(tmp_path / "a", NASTY)
     file = tmp_path / "x.jsonl"
