@@ -192,7 +192,8 @@ def _chosen(
         yield from (_item(retries, one, dead=dead) for one in wanted)
         return
     ready = list(retries.ready())
-    for message_id in dict.fromkeys(chosen.ids):
+    taken: set[int] = set()  # log offsets: several ids may name one message
+    for message_id in chosen.ids:
         found = [one for one in waiting if is_named(one.message, message_id)]
         if len(found) > 1:
             offset_ids = ", ".join(one.message.offset_msg_id for one in found)
@@ -201,13 +202,18 @@ def _chosen(
                 f"{message_id!r}; name one by its offset id: {offset_ids}"
             )
         if found:
-            yield _item(retries, found[0], dead=dead)
+            if found[0].message.commitlog_offset not in taken:
+                taken.add(found[0].message.commitlog_offset)
+                yield _item(retries, found[0], dead=dead)
             continue
         there = next((message for message in ready if is_named(message, message_id)), None)
         if there is None:
             text = f"group {retries.group} has no waiting retry {message_id!r}"
             text += key_hint(message_id)
             raise NotFound("; ".join([text, *retries.doubts()]))
+        if there.commitlog_offset in taken:
+            continue
+        taken.add(there.commitlog_offset)
         note = "skipped: the group can read it already"
         yield _Item(None, _row(there, None, there.topic, note))
 
