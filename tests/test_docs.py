@@ -31,7 +31,7 @@ from storage.coordination.shared_state import (
     Word,
 )
 from storage.files.fs import FileSystem
-from storage.format import cqext, layout
+from storage.format import cqext, layout, message as message_names
 from storage.format.checkpoint import CheckpointData
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, PRE_BLANK, StoreUnit
 from storage.format.encode import MessageInner, prepare
@@ -281,6 +281,13 @@ def test_constants_are_those_of_the_code() -> None:
     shown = {int(text, 16) for text in re.findall(r"0x([0-9A-Fa-f]+)", FORMAT.read_text())}
     assert shown <= known
     assert flags - shown <= {0}
+
+
+def test_topics_have_the_names_of_the_store() -> None:
+    known = {value for value in vars(message_names).values() if isinstance(value, str)}
+    named = re.findall(r"`([A-Z]+(?:_[A-Z]*)*_TOPIC(?:_[A-Z]*)?)`", FORMAT.read_text())
+    assert message_names.SCHEDULE_TOPIC in named
+    assert set(named) <= known
 
 
 @cache

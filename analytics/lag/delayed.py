@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from storage.configs.delay_offsets import load_delay_offsets
 from storage.format.cq_unit import CQ_STORE_UNIT, MAX_EXT_ADDR
 from storage.format.delay import CLOCK_STEP_MS, parse_delay_levels
-from storage.format.java_numbers import parse_digits
+from storage.format.java_numbers import parse_int
 from storage.format.message import PROPERTY_REAL_QUEUE_ID, PROPERTY_REAL_TOPIC, SCHEDULE_TOPIC
 from storage.read.gaps import unit_runs
 
@@ -169,7 +169,7 @@ def _messages(view: StoreView, level: Level, at: int) -> Iterator[tuple[DelayedM
 
 def _waiting(message: MessageExt, level: Level, tags_code: int) -> DelayedMessages | None:
     topic = message.get_property(PROPERTY_REAL_TOPIC)
-    queue_id = parse_digits(message.get_property(PROPERTY_REAL_QUEUE_ID) or "")
+    queue_id = parse_int(message.get_property(PROPERTY_REAL_QUEUE_ID) or "")
     if not topic or queue_id is None:
         return None
     due = _due(message, tags_code, level.delay_ms or 0)

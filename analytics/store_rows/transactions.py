@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from broker.transaction.open_halves import open_halves
-from storage.format.java_numbers import parse_digits
+from storage.format.java_numbers import parse_int
 from storage.format.message import (
     PROPERTY_PRODUCER_GROUP,
     PROPERTY_REAL_QUEUE_ID,
@@ -32,12 +32,12 @@ def transaction_rows(broker: EmbeddedBroker, name: str, wanted: Wanted) -> Itera
             yield TransactionRow(
                 name,
                 topic,
-                parse_digits(half.get_property(PROPERTY_REAL_QUEUE_ID) or ""),
+                parse_int(half.get_property(PROPERTY_REAL_QUEUE_ID) or ""),
                 half.msg_id,
                 list(half.keys),
                 half.tags,
                 half.get_property(PROPERTY_PRODUCER_GROUP),
-                parse_digits(half.get_property(PROPERTY_TRANSACTION_CHECK_TIMES) or "") or 0,
+                parse_int(half.get_property(PROPERTY_TRANSACTION_CHECK_TIMES) or "") or 0,
                 half.born_timestamp,
                 half.store_timestamp,
                 half.store_size,

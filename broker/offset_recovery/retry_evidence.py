@@ -153,6 +153,8 @@ def _origin(view: StoreView, topic: str, msg_id: str) -> tuple[int, int] | None:
         message = named[0] if len(named) == 1 else None
     if message is None or message.topic != topic or message.reconsume_times:
         return None
+    if message.queue_id < 0:  # damage that no checksum covers
+        return None
     return message.queue_id, message.queue_offset
 
 

@@ -9,7 +9,8 @@ only notes it; if the delay ends before that, the message comes twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker.errors import BrokerSystemError, MessageIllegalError, NoPermissionError
@@ -17,7 +18,7 @@ from broker.schedule.message import message_timeup
 from broker.send.send import DLQ_NUMS_PER_GROUP, prepared
 from broker.tables.shared_table import READ_ONLY
 from storage.counted import counted
-from storage.errors import RocketMQError, StoreNotWritableError
+from storage.errors import RocketMQError, StoreBrokenError, StoreNotWritableError
 from storage.format.message import (
     PROPERTY_DELAY_TIME_LEVEL,
     PROPERTY_ORIGIN_MESSAGE_ID,
@@ -38,25 +39,32 @@ _BATCH: Final = 256
 """Messages of one put, which holds up all other writers."""
 
 
-class DeliveryNotNotedError(RocketMQError):
-    """Messages were delivered, and it could not be noted that they wait no more.
-
-    Delivered once more before they are due they are noted only; else they come twice.
-    """
-
-    def __init__(self, delivered: int, cause: Exception) -> None:
-        super().__init__(
-            f"{cause}; {counted(delivered, 'message')} had been sent, and will come once more when "
-            "due; remove the cause and repeat the command: it sends none of them twice"
-        )
-
-
 class EarlyDelivery(NamedTuple):
     """Where a message went."""
 
     topic: str
     queue_id: int
     queue_offset: int
+
+
+class DeliveryBrokenOffError(RocketMQError):
+    """Something failed when messages had been delivered.
+
+    A repeated delivery only notes those that are not noted yet; without it they come twice.
+    """
+
+    def __init__(self, ends: Sequence[EarlyDelivery | None], noted: int, cause: Exception) -> None:
+        """``ends``: where the first messages went, in their order; None: nowhere yet, as all that
+        come after them. ``noted``: how many of these are noted."""
+        sent = sum(end is not None for end in ends)
+        sentence = f"{cause}; {counted(sent, 'message')} had been sent"
+        if noted < sent:
+            which = f"{sent - noted} of them " if noted else ""
+            sentence += f", and {which}will come once more when due"
+        super().__init__(
+            f"{sentence}; remove the cause and repeat the command: it sends none of them twice"
+        )
+        self.ends = tuple(ends)
 
 
 class EarlyDeliveryHandler:
@@ -78,7 +86,9 @@ class EarlyDeliveryHandler:
         """Deliver messages of the delay topic now, as if their time had come.
 
         On the device when this returns. Raises NoPermissionError, MessageIllegalError for a message
-        that names no topic, BrokerSystemError if they cannot be stored, and DeliveryNotNotedError.
+        that names no topic, CorruptFileError and StoreVersionError if it cannot be noted that they
+        wait no more, BrokerSystemError and StoreError if they cannot be stored: nothing was sent
+        then. DeliveryBrokenOffError after that.
         """
         store = self._writable()
         inners: list[MessageInner] = []
@@ -112,36 +122,64 @@ class EarlyDeliveryHandler:
     def _end(
         self, store: MessageStore, waiting: Sequence[MessageExt], inners: Sequence[MessageInner]
     ) -> list[EarlyDelivery]:
-        ends: list[EarlyDelivery] = []
+        self._ended().check()
+        ends: list[EarlyDelivery | None] = []
         for begin in range(0, len(waiting), _BATCH):
-            part = slice(begin, begin + _BATCH)
-            ends += self._end_batch(store, waiting[part], inners[part])
-        return ends
+            batch = slice(begin, begin + _BATCH)
+            self._end_batch(store, waiting[batch], inners[batch], ends)
+        return [end for end in ends if end is not None]
 
     def _end_batch(
-        self, store: MessageStore, waiting: Sequence[MessageExt], inners: Sequence[MessageInner]
-    ) -> list[EarlyDelivery]:
-        ends = [_copy(store, *pair) for pair in zip(waiting, inners, strict=True)]
-        wanted = [inner for inner, end in zip(inners, ends, strict=True) if end is None]
-        if wanted:
-            result = store.put(prepared(wanted))
-            if not result.status.stored:
-                raise BrokerSystemError(result.reason or f"the store answered {result.status}")
-            put = iter(
-                EarlyDelivery(inner.topic, inner.queue_id, int(offset))
-                for inner, offset in zip(wanted, result.queue_offsets, strict=True)
-            )
-            ends = [next(put) if end is None else end for end in ends]
-        store.flush()
+        self,
+        store: MessageStore,
+        waiting: Sequence[MessageExt],
+        inners: Sequence[MessageInner],
+        ends: list[EarlyDelivery | None],
+    ) -> None:
+        """Append where they went to ``ends``, which has those that are noted."""
+        noted = len(ends)
+        try:
+            ends += _send(store, waiting, inners)
+            store.flush()
+            self._note(waiting)
+        except (RocketMQError, OSError) as error:
+            if len(ends) == noted and isinstance(error, StoreNotWritableError | StoreBrokenError):
+                # The put may have stored them, and failed at the device.
+                with suppress(RocketMQError, OSError):
+                    ends += _copies(store, waiting, inners)
+            if not any(ends):
+                raise
+            raise DeliveryBrokenOffError(ends, noted, error) from error
+
+    def _note(self, waiting: Sequence[MessageExt]) -> None:
         places: dict[int, list[Place]] = {}
         for message in waiting:
             place = (message.queue_offset, message.commitlog_offset)
             places.setdefault(message.queue_id, []).append(place)
-        try:
-            self._ended().add(places)
-        except StoreNotWritableError as error:
-            raise DeliveryNotNotedError(len(ends), error) from error
-        return [end for end in ends if end is not None]
+        self._ended().add(places)
+
+
+def _send(
+    store: MessageStore, waiting: Sequence[MessageExt], inners: Sequence[MessageInner]
+) -> list[EarlyDelivery]:
+    ends = _copies(store, waiting, inners)
+    wanted = [inner for inner, end in zip(inners, ends, strict=True) if end is None]
+    put: Iterator[EarlyDelivery] = iter(())
+    if wanted:
+        result = store.put(prepared(wanted))
+        if not result.status.stored:
+            raise BrokerSystemError(result.reason or f"the store answered {result.status}")
+        put = iter(
+            EarlyDelivery(inner.topic, inner.queue_id, int(offset))
+            for inner, offset in zip(wanted, result.queue_offsets, strict=True)
+        )
+    return [next(put) if end is None else end for end in ends]
+
+
+def _copies(
+    store: MessageStore, waiting: Sequence[MessageExt], inners: Sequence[MessageInner]
+) -> list[EarlyDelivery | None]:
+    return [_copy(store, *pair) for pair in zip(waiting, inners, strict=True)]
 
 
 def _copy(store: MessageStore, message: MessageExt, inner: MessageInner) -> EarlyDelivery | None:

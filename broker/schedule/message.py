@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from broker.send.message_builder import stored_again
 from storage.format.dispatch import is_possible_topic
-from storage.format.java_numbers import parse_digits
+from storage.format.java_numbers import parse_int
 from storage.format.message import PROPERTY_REAL_QUEUE_ID, PROPERTY_REAL_TOPIC, TRANS_HALF_TOPIC
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def message_timeup(message: MessageExt) -> MessageInner | None:
     """
     properties = message.properties  # read several times from here on
     topic = properties.get(PROPERTY_REAL_TOPIC)
-    queue_id = parse_digits(properties.get(PROPERTY_REAL_QUEUE_ID, ""))
+    queue_id = parse_int(properties.get(PROPERTY_REAL_QUEUE_ID, ""))
     if not topic or queue_id is None:
         logger.error("delayed message at %d names no real topic", message.commitlog_offset)
         return None

@@ -21,7 +21,7 @@ from broker.tables.shared_table import READ_ONLY
 from storage.format.dispatch import is_possible_topic
 from storage.format.encode import MessageInner
 from storage.format.host import pack_host
-from storage.format.java_numbers import parse_digits
+from storage.format.java_numbers import parse_int
 from storage.format.message import (
     PROPERTY_CHECK_IMMUNITY_TIME_IN_SECONDS,
     PROPERTY_PRODUCER_GROUP,
@@ -173,7 +173,7 @@ class TransactionalMessageService:
 def real_queue(half: MessageExt) -> tuple[str, int]:
     """Give topic and queue that a half message is for. Raises BrokerSystemError."""
     topic = half.get_property(PROPERTY_REAL_TOPIC)
-    queue_id = parse_digits(half.get_property(PROPERTY_REAL_QUEUE_ID) or "")
+    queue_id = parse_int(half.get_property(PROPERTY_REAL_QUEUE_ID) or "")
     if not topic or queue_id is None:
         raise BrokerSystemError(
             f"the half message at {half.commitlog_offset} of the commit log names no real topic"

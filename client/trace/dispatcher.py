@@ -140,6 +140,7 @@ class TraceDispatcher:
         """Add records to the segment; gives the segments that are full. Called under the lock."""
         if not _fits(self._bytes + len(part.records), self._key_bytes + part.key_bytes):
             yield from self._cut()
+        self._first_timestamp = self._first_timestamp or self._clock.now_ms()
         self._records.append(part.records)
         new_keys = part.keys - self._keys
         self._keys |= new_keys

@@ -59,18 +59,22 @@ def load_consumer_offsets(root: Path) -> OffsetTable:
 def decode_offsets(document: JsonObject) -> OffsetTable:
     """Take the offsets out of a document, those of LMQs as queue 0.
 
+    Queue ids below 0 are left out: no queue has one, and Java writes whatever a client commits.
     Raises ValueError or TypeError for what Java could not read either.
     """
     table: OffsetTable = {}
     for key, queues in _member(document, "offsetTable").items():
         if not isinstance(queues, dict):
             raise ValueError(f"the offsets of {key!r} are no object")
-        table[str(key)] = {
+        row = {
             queue if type(queue) is int and 0 <= queue <= MAX_INT else java_int(queue): (
                 offset if type(offset) is int and 0 <= offset <= MAX_LONG else java_long(offset)
             )
             for queue, offset in queues.items()
         }
+        if min(row, default=0) < 0:
+            row = {queue: offset for queue, offset in row.items() if queue >= 0}
+        table[str(key)] = row
     for key, offset in _member(document, "lmqOffsetTable").items():
         table.setdefault(str(key), {})[0] = java_long(offset)
     return table

@@ -82,6 +82,11 @@ class EarlyDeliveries:
         """Give all of them by queue. Raises CorruptFileError and StoreVersionError."""
         return self._load()
 
+    def check(self) -> None:
+        """Raise CorruptFileError and StoreVersionError as ``add`` would now; changes nothing."""
+        self._load()
+        load_delay_offsets(self._root)
+
     def add(self, places: Mapping[int, Iterable[Place]]) -> None:
         """Note messages by queue; on the device when this returns.
 

@@ -20,6 +20,12 @@ def parse_digits(text: str) -> int | None:
     return int(text)
 
 
+def parse_int(text: str) -> int | None:
+    """Give the number of a text of ASCII digits that an int holds; None for any other text."""
+    number = parse_digits(text)
+    return None if number is None or number > MAX_INT else number
+
+
 def java_int(value: Any) -> int:
     """Take a value for an int; ValueError for what an int does not hold."""
     return _within(value, MAX_INT, "an int")

@@ -11,8 +11,10 @@ from rmqctl.admin.java_writers import refuse_beside_java
 from rmqctl.admin.message_filter import MessageSelection, key_hint
 from rmqctl.admin.writing import OpenWriter, time_of, writer_of
 from rmqctl.errors import CliError, NotFound, PartlyDone, Refused
-from rmqctl.exit_codes import CHANGED
+from rmqctl.exit_codes import CHANGED, DAMAGED
+from storage.configs.early_deliveries import EarlyDeliveries
 from storage.configs.journal import Journal
+from storage.errors import CorruptFileError, StoreVersionError
 from storage.format.errors import BodyError
 from storage.format.message import PROPERTY_ORIGIN_MESSAGE_ID, dlq_topic
 from storage.layout import was_created_here
@@ -22,8 +24,10 @@ from .rows import SentNowRow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from broker.api.broker import Broker
+    from broker.retry.deliver_early import EarlyDelivery as EndOfWait
     from storage.format.message import MessageExt
     from storage.readonly import StoreView
 
@@ -62,6 +66,7 @@ class EarlyDelivery(Change):
             SentNowRow,
             [item.row for item in items],
             has_effect=bool(self._waits),
+            refusals=_unreadable(view.root) if self._waits else (),
             question=f"Send {count} {'retry' if count == 1 else 'retries'} of {group} {to} now?",
             entry={
                 "group": group,
@@ -83,29 +88,35 @@ class EarlyDelivery(Change):
     def apply(self, note: Mapping[str, Any]) -> Outcome:
         """Send them as the rows are read, all after one journal entry.
 
-        Raises what ``check`` raises, and what opening a store for writing raises; nothing was sent
-        then. PartlyDone if some were sent and it cannot be noted that they wait no more.
+        Raises what ``check`` raises, what opening a store for writing raises, and what refuses the
+        first messages; nothing was sent then. PartlyDone if something fails after that: the rows
+        that came before it are of the messages that were sent.
         """
+        self.refuse()
         return Outcome(self._sent({**note, **self.entry}))
 
     def _sent(self, entry: dict[str, Any]) -> Iterator[SentNowRow]:
-        from broker.retry.deliver_early import DeliveryNotNotedError  # what only a writer needs
+        from broker.retry.deliver_early import DeliveryBrokenOffError  # what only a writer needs
 
         (self._java_check or refuse_beside_java(self._root))()
         with self._open_writer() as writer:
             self._check_still_waiting(writer.view)
             Journal(self._root).append(entry, time_of(writer))
             cutting, waits = writer.cutting_short, self._waits
+            broken_off: DeliveryBrokenOffError | None = None
+            ends: Sequence[EndOfWait | None]
             try:
                 ends = cutting.bury(self._group, waits) if self._dead else cutting.deliver(waits)
-            except DeliveryNotNotedError as error:
-                raise PartlyDone(str(error)) from error
-            sent = iter(ends)
+            except DeliveryBrokenOffError as error:
+                broken_off, ends = error, error.ends
+            reached = iter(ends)
             for item in self._items:
                 if item.waiting is None:
                     yield item.row._replace(applied=False)
-                else:
-                    yield item.row._replace(applied=True, queue_offset=next(sent).queue_offset)
+                elif end := next(reached, None):
+                    yield item.row._replace(applied=True, queue_offset=end.queue_offset)
+            if broken_off is not None:
+                raise PartlyDone(str(broken_off)) from broken_off
 
     def _check_still_waiting(self, view: "StoreView") -> None:
         waiting = (one.message for one in waiting_retries(view, self._group))
@@ -192,7 +203,8 @@ def _chosen(
         yield from (_item(retries, one, dead=dead) for one in wanted)
         return
     ready = list(retries.ready())
-    for message_id in dict.fromkeys(chosen.ids):
+    taken: set[int] = set()  # log offsets: several ids may name one message
+    for message_id in chosen.ids:
         found = [one for one in waiting if is_named(one.message, message_id)]
         if len(found) > 1:
             offset_ids = ", ".join(one.message.offset_msg_id for one in found)
@@ -201,13 +213,18 @@ def _chosen(
                 f"{message_id!r}; name one by its offset id: {offset_ids}"
             )
         if found:
-            yield _item(retries, found[0], dead=dead)
+            if found[0].message.commitlog_offset not in taken:
+                taken.add(found[0].message.commitlog_offset)
+                yield _item(retries, found[0], dead=dead)
             continue
         there = next((message for message in ready if is_named(message, message_id)), None)
         if there is None:
             text = f"group {retries.group} has no waiting retry {message_id!r}"
             text += key_hint(message_id)
             raise NotFound("; ".join([text, *retries.doubts()]))
+        if there.commitlog_offset in taken:
+            continue
+        taken.add(there.commitlog_offset)
         note = "skipped: the group can read it already"
         yield _Item(None, _row(there, None, there.topic, note))
 
@@ -231,6 +248,15 @@ def is_named(message: "MessageExt", message_id: str) -> bool:
     """Whether an id is the unique or offset id of a message, or the id of the original."""
     ids = (message.msg_id, message.offset_msg_id, message.get_property(PROPERTY_ORIGIN_MESSAGE_ID))
     return message_id in ids or message_id.upper() in ids
+
+
+def _unreadable(root: "Path") -> list[CliError]:
+    """What forbids it: it could not be noted that the messages wait no more."""
+    try:
+        EarlyDeliveries(root).check()
+    except (CorruptFileError, StoreVersionError) as error:
+        return [CliError(str(error), DAMAGED if isinstance(error, CorruptFileError) else None)]
+    return []
 
 
 def _item(retries: Retries, one: DelayedMessages, *, dead: bool) -> _Item:

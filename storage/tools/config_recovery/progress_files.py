@@ -181,7 +181,7 @@ def _forgotten(entry: dict[str, Any]) -> Iterator[tuple[str, int]]:
     rows = entry.get("queues")
     for key, queues in rows.items() if isinstance(rows, dict) else ():
         for queue_id, progress in queues.items() if isinstance(queues, dict) else ():
-            if isinstance(progress, list) and progress[1:] == [None] and _is_number(queue_id):
+            if isinstance(progress, list) and progress[1:] == [None] and _is_queue(queue_id):
                 yield key, int(queue_id)
 
 
@@ -195,25 +195,30 @@ def _is_whole(data: bytes) -> bool:
 
 
 def _of_java(document: dict[Any, Any]) -> OffsetTable:
-    """The offsets of a document that may have invalid rows."""
-    whole = {
-        name: {key: queues for key, queues in rows.items() if _is_row(queues)}
-        for name, rows in document.items()
-        if isinstance(rows, dict)
-    }
+    """The offsets of a document that may have invalid ones."""
+    whole: dict[str, dict[Any, Any]] = {}
+    rows = document.get("offsetTable")
+    if isinstance(rows, dict):
+        whole["offsetTable"] = {
+            key: {
+                queue_id: offset
+                for queue_id, offset in queues.items()
+                if _is_queue(queue_id) and _is_number(offset)
+            }
+            for key, queues in rows.items()
+            if isinstance(queues, dict)
+        }
+    rows = document.get("lmqOffsetTable")
+    if isinstance(rows, dict):
+        whole["lmqOffsetTable"] = {key: at for key, at in rows.items() if _is_number(at)}
     return {
         key: {queue_id: offset for queue_id, offset in queues.items() if offset >= 0}
         for key, queues in decode_offsets(whole).items()
     }
 
 
-def _is_row(queues: object) -> bool:
-    if isinstance(queues, dict):
-        return all(
-            _is_number(queue_id) and 0 <= int(queue_id) <= MAX_INT and _is_number(offset)
-            for queue_id, offset in queues.items()
-        )
-    return _is_number(queues)
+def _is_queue(queue_id: Any) -> bool:
+    return _is_number(queue_id) and 0 <= int(queue_id) <= MAX_INT
 
 
 def _is_number(value: object) -> bool:
@@ -233,6 +238,6 @@ def _of_sealed(document: dict[Any, Any]) -> OffsetTable:
     for key, queues in rows.items() if isinstance(rows, dict) else ():
         for queue_id, progress in queues.items() if isinstance(queues, dict) else ():
             known = isinstance(progress, list) and len(progress) == 2
-            if known and isinstance(progress[1], int) and _is_number(queue_id):
+            if known and isinstance(progress[1], int) and _is_queue(queue_id):
                 table.setdefault(str(key), {})[int(queue_id)] = progress[1]
     return table

@@ -19,8 +19,11 @@ from broker.api.offsets import ConsumeFromWhere
 from broker.embedded.broker import EmbeddedBroker
 from broker.new_store import create_store
 from storage.config import SMALL_STORE
-from storage.format.message import Message
+from storage.format.encode import MessageInner, prepare
+from storage.format.message import SCHEDULE_TOPIC, TRANS_HALF_TOPIC, Message
+from storage.format.properties import encode_properties
 from storage.readonly import StoreView
+from storage.store import MessageStore
 from tests.support import golden
 from tests.support.cli import run
 from tests.support.dead_letters import bury, give_back
@@ -93,6 +96,19 @@ def test_what_waits_is_that_of_the_agenda_and_the_status(name: str) -> None:
     )
     if name == "transaction-4.9":
         assert found
+
+
+def test_numbers_that_no_int_holds_end_no_table(tmp_path: Path) -> None:
+    root, now, host = tmp_path / "s", 1_700_000_000_000, bytes((127, 0, 0, 1, 0, 0, 42, 159))
+    real = {"REAL_TOPIC": "t", "REAL_QID": "2147483648", "TRANSACTION_CHECK_TIMES": "9" * 19}
+    encoded = encode_properties(real)
+    MessageStore.create(root, SMALL_STORE)
+    with MessageStore.open(root) as store:
+        for topic in (TRANS_HALF_TOPIC, SCHEDULE_TOPIC):
+            store.put(prepare((MessageInner(topic, 0, b"x", encoded, now, host, host),)))
+    (row,) = tabled("transactions", root)
+    assert (row["topic"], row["queue_id"], row["check_times"]) == ("t", None, 0)
+    assert tabled("delayed", root) == []
 
 
 @STORES

@@ -268,13 +268,14 @@ def test_a_clock_that_jumps_back_stops_nothing(delaying, clock):
 
 
 def test_what_can_not_be_delivered_is_passed_over(delaying, clock, caplog):
-    for name, value in (("REAL_TOPIC", ""), ("REAL_QID", "-1"), ("REAL_TOPIC", TRANS_HALF_TOPIC)):
+    ids = [("REAL_QID", value) for value in ("-1", "2147483648", "9" * 19)]
+    for name, value in (("REAL_TOPIC", ""), ("REAL_TOPIC", TRANS_HALF_TOPIC), *ids):
         store_waiting(delaying, **{name: value})
     send(delaying, 1, b"behind them")
     tick(delaying, clock, 1_000)
     assert bodies(delaying) == [b"behind them"]
     assert delaying.max_offset(TRANS_HALF_TOPIC, 0) == 0
-    assert len(caplog.records) == 3
+    assert len(caplog.records) == 5
 
 
 @pytest.mark.parametrize("topic", ["a\0b", "../../outside", "a/b", "..", ".", "a\nb", "a\x7f"])

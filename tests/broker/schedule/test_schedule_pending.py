@@ -14,6 +14,7 @@ from storage.configs.delay_offsets import load_delay_offsets, save_delay_offsets
 from storage.errors import StoreBrokenError
 from storage.format.message import SCHEDULE_TOPIC, Message
 from storage.results import PutMessageResult, PutMessageStatus
+from tests.broker.schedule.test_schedule import store_waiting
 
 pytestmark = pytest.mark.conformance("H13")
 
@@ -104,6 +105,17 @@ def test_the_offset_advances_over_the_finished_head_only(bench):
     bench.pass_time(10)
     assert bench.progress() == (3, 0)
     assert bench.bodies() == [b"b", b"c", b"a"]
+
+
+def test_a_real_queue_that_can_be_none_stops_nothing(bench):
+    store_waiting(bench.broker, REAL_QID="2147483648")
+    bench.send(b"behind it")
+    bench.pass_time(1_000)
+    bench.executor.finish()
+    bench.executor.finish()
+    bench.pass_time(10)
+    assert bench.progress() == (2, 0)
+    assert bench.bodies() == [b"behind it"]
 
 
 def test_only_so_many_puts_are_under_way(bench):

@@ -465,6 +465,23 @@ def test_a_half_message_for_what_can_be_no_topic_is_put_aside_unasked(bench, roo
     assert after - before == {root / "consumequeue" / TRANS_CHECK_MAX_TIME_TOPIC}
 
 
+@pytest.mark.parametrize("queue_id", ["2147483648", "9" * 19])
+def test_a_half_message_for_what_can_be_no_queue_is_put_aside_unasked(bench, queue_id):
+    bench.end(bench.prepare(b"x"), ROLLBACK)
+    (half,) = bench.messages(TRANS_HALF_TOPIC)
+    other = {"REAL_QID": queue_id, "UNIQ_KEY": "another"}
+    encoded = bench.broker._builder.encode({**half.properties, **other})
+    bench.broker.store.put(prepared([stored_again(half, TRANS_HALF_TOPIC, 0, encoded)]))
+    damaged = bench.messages(TRANS_HALF_TOPIC)[1]
+    request = EndTransactionRequest("p", damaged.queue_offset, damaged.commitlog_offset, COMMIT)
+    with pytest.raises(BrokerSystemError, match="names no real topic"):
+        bench.broker.end_transaction(request)
+    bench.check()
+    bench.check()
+    assert bench.asked == []
+    assert [m.body for m in bench.messages(TRANS_CHECK_MAX_TIME_TOPIC)] == [b"x"]
+
+
 def test_what_another_checker_left_is_settled_where_a_round_begins_elsewhere(bench):
     bench.prepare(b"x")
     bench.check()

@@ -17,6 +17,7 @@ from client.trace.trace import TraceBean, TraceContext, TraceType, decode_traces
 from client.trace.trace_hooks import ConsumeMessageTraceHook
 from storage.configs.topics import TopicConfig
 from storage.format.message import TRACE_TOPIC, Message, MessageQueue
+from tests.support.consumers import eventually
 from tests.support.failing_broker import STATUS, FailingBroker
 
 TRACED = ProducerConfig(enable_msg_trace=True)
@@ -179,6 +180,21 @@ def test_a_call_of_many_messages_is_divided(dispatcher, broker):
     found = [one for message in messages for one in decode_traces(message.body.decode())]
     assert len(found) == 2 * 1_024
     assert max(len(message.body) for message in messages) <= 128_000
+
+
+def test_what_is_left_after_a_full_segment_waits_half_a_second_too(dispatcher, scheduler, broker):
+    before = len(scheduler.pending_ms)
+    beans = [TraceBean(msg_id=f"{number:032}", topic="T") for number in range(1_000)]
+    dispatcher.append(TraceContext(trace_type=TraceType.Pub, beans=beans))
+    scheduler.advance(100)
+    assert len(scheduler.pending_ms) == before + 1
+    scheduler.advance(499)
+    assert len(scheduler.pending_ms) == before + 1
+    scheduler.advance(100)
+    assert len(scheduler.pending_ms) == before
+    eventually(lambda: len(trace_messages(broker)) > 1)
+    found = [decode_traces(message.body.decode()) for message in trace_messages(broker)]
+    assert sum(len(one.beans) for records in found for one in records) == 1_000
 
 
 def test_keys_are_counted_in_bytes(dispatcher, broker):

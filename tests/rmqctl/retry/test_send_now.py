@@ -116,6 +116,27 @@ def test_after_a_kill_before_the_note_the_same_command_sends_nothing_again(
     assert sorted(bodies(target)) == ["0", "1", "2"]
 
 
+@pytest.mark.parametrize(("verb", "target"), [("now", "%RETRY%g"), ("dead", "%DLQ%g")])
+def test_a_retry_that_two_ids_name_is_sent_once(waiting, store, verb, target):
+    with StoreView.open(store) as view:
+        (waits,) = view.get_message("SCHEDULE_TOPIC_XXXX", 16, 1, 1).messages
+    unique = waiting[1].msg_id
+    ids = [unique, unique.lower(), waits.offset_msg_id, waiting[1].offset_msg_id]
+    assert len(set(ids)) == 4
+    done = run("retry", verb, "g", *ids, "-y", "-o", "json")
+    assert [row["msg_id"] for row in done.json()] == [unique]
+    assert bodies(target) == ["1"]
+    entry = run("audit", "list", "-o", "json").json()[-1]
+    assert entry["new"]["msg_ids"] == [unique]
+
+
+def test_a_retry_that_two_ids_name_and_that_waits_no_longer_is_skipped_once(waiting):
+    unique = waiting[1].msg_id
+    run("retry", "now", "g", unique, "-y")
+    again = run("retry", "now", "g", unique, unique.lower(), "-y", "-o", "json")
+    assert [row["applied"] for row in again.json()] == [False]
+
+
 @pytest.mark.slow
 def test_nothing_is_sent_unasked(waiting, store):
     assert run("retry", "now", "g").code == 2, "nothing defaults to all"

@@ -358,6 +358,45 @@ def test_the_smallest_offset_of_java_is_taken_over_and_read_again(root):
     assert ProgressFile(root).read().known_offsets() == {"T@g": {1: 4}, "T@h": {0: 2}}
 
 
+@pytest.mark.parametrize("row", [b"-1:5,0:7", b'"-1":"5","0":7', b"-2147483648:-1,0:7"])
+def test_queues_below_zero_of_java_are_none(root, row):
+    java = root / "config" / "consumerOffset.json"
+    java.parent.mkdir()
+    java.write_bytes(b'{"offsetTable":{"T@g":{%s},"T@only":{-1:3}}}' % row)
+    assert read_progress_files(root).java.offsets == {"T@g": {0: 7}, "T@only": {}}
+    ProgressFile(root).commit({("T@h", 0): QueueProgress(0, 2)})
+    offsets = {"T@g": {0: 7}, "T@h": {0: 2}, "T@only": {}}
+    assert ProgressFile(root).read().offsets() == offsets
+    java.write_bytes(b'{"offsetTable":{"T@g":{%s},"T@h":{-1:4,0:3},"T@only":{-3:3}}}' % row)
+    java_ran(root)
+    ProgressFile(root).commit({("T@h", 0): QueueProgress(1, 4)})
+    offsets["T@h"] = {0: 4}
+    assert ProgressFile(root).read().offsets() == offsets
+    ProgressFile(root).export()
+    assert load_consumer_offsets(root) == offsets
+
+
+def test_what_is_valid_of_a_file_with_other_values_is_read_for_recovery(root):
+    java = root / "config" / "consumerOffset.json"
+    java.parent.mkdir()
+    java.write_bytes(
+        b'{"offsetTable":{"T@a":5,"T@b":{0:"x",1:4,4294967296:3},"T@c":{0:true}},'
+        b'"lmqOffsetTable":{"%LMQ%a@%LMQ%a":{0:1},"%LMQ%b@%LMQ%b":3}}'
+    )
+    found = {"T@b": {1: 4}, "T@c": {}, "%LMQ%b@%LMQ%b": {0: 3}}
+    assert read_progress_files(root).java.offsets == found
+
+
+def test_queues_that_can_be_none_of_a_damaged_log_are_left_out_of_its_recovery(root):
+    ProgressFile(root).commit({KEY: QueueProgress(0, 5)})
+    path = root / "rmqctl" / "offsets.log"
+    entry = json.loads(path.read_bytes().split(b"\n")[0])["entry"]
+    entry["queues"]["T@g"] |= {"-1": [0, 6], "4294967296": [0, 7]}
+    path.write_bytes(seal(entry) + b"\n")
+    ours = read_progress_files(root).ours
+    assert (ours.state, ours.offsets) == (FileState.CUT, {"T@g": {0: 5}})
+
+
 STRANGE = b"T\xff@g\xe9".decode("utf-8", "surrogateescape")
 """A topic and a group that a Java broker has written in another charset."""
 

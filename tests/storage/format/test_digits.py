@@ -7,7 +7,7 @@ import pytest
 from broker.embedded.broker import EmbeddedBroker
 from storage.config import SMALL_STORE
 from storage.format.encode import MessageInner, prepare
-from storage.format.java_numbers import parse_digits
+from storage.format.java_numbers import parse_digits, parse_int
 from storage.format.message import SCHEDULE_TOPIC, TRANS_HALF_TOPIC
 from storage.format.properties import encode_properties
 from storage.store import MessageStore
@@ -33,6 +33,15 @@ PROPERTIES = {
 )
 def test_a_number_is_some_ascii_digits(text, number):
     assert parse_digits(text) == number
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("0", 0), ("0000000000007", 7), ("2147483647", 2**31 - 1), ("2147483648", None)]
+    + [("9" * 19, None), (MANY, None), ("", None), ("-1", None), ("\u0663", None)],
+)
+def test_an_int_is_some_ascii_digits_that_java_holds(text, number):
+    assert parse_int(text) == number
 
 
 @pytest.mark.parametrize("what", PROPERTIES)
