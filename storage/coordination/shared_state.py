@@ -252,21 +252,13 @@ class SharedState:
             return "a copy"
         if words[Word.LOCK_MTIME] != lock_mtime(str(self._root / LOCK)):
             return "a Java broker ran"
+        from .shared_state_check import stale_log
+
         while True:
             end = words[Word.LOG_END]
-            found = self._stale_log(end, log_file_size)
+            found = stale_log(self._root, end, log_file_size)
             if found is None or words[Word.LOG_END] == end:
                 return found  # else the file may have been deleted as an old one
-
-    def _stale_log(self, end: int, log_file_size: int) -> str | None:
-        if not end % log_file_size:
-            return None
-        name = f"{end - end % log_file_size:020d}"
-        try:
-            size = (self._root / "commitlog" / name).stat().st_size
-        except OSError:
-            return "the last log file is missing"
-        return None if size == log_file_size else "the last log file has another length"
 
     def invalidate(self) -> None:
         """Forget everything; until :meth:`validate` readers find their own bounds."""

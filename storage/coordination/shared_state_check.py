@@ -167,6 +167,17 @@ def _judge_keys(root: Path, words: list[int], size: int) -> str | None:
     return None
 
 
+def stale_log(root: Path, end: int, file_size: int) -> str | None:
+    """Why the last log file cannot be that of a log that ends at ``end``; None if it can."""
+    if not end % file_size:
+        return None
+    try:
+        size = _path(root, end - end % file_size).stat().st_size
+    except OSError:
+        return "the last log file is missing"
+    return None if size == file_size else "the last log file has another length"
+
+
 def _judge_names(shared: SharedState, words: list[int], root: Path) -> str | None:
     count = words[Word.NAMES_BYTES]
     if count == 0 and not shared.mapped_offset(0):
