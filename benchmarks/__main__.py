@@ -14,6 +14,7 @@ from pathlib import Path
 from . import java_peer
 from .document import Finding, Session, command_shown, write_document
 from .machine import compile_packages, shape, versions
+from .page_update import PageError, update_document
 from .report import Missing, table, write_json
 from .run import NotMeasurableError, Run, clear_progress, progress, warm_machine
 
@@ -121,18 +122,24 @@ def main() -> int:
         left = [name for name in names if name not in findings | missing | broken]
         print(f"ended early, not measured: {', '.join(left)}", file=sys.stderr)
         return 130
+    session = Session(
+        findings=findings,
+        missing=missing | broken,
+        shape=where,
+        versions=versions(java_peer.VERSION),
+        command=command_shown(sys.argv[1:]),
+        rounds=options.rounds,
+        quick=options.quick,
+        ended=time.time(),
+    )
     if options.document is not None:
-        session = Session(
-            findings=findings,
-            missing=missing | broken,
-            shape=where,
-            versions=versions(java_peer.VERSION),
-            command=command_shown(sys.argv[1:]),
-            rounds=options.rounds,
-            quick=options.quick,
-            ended=time.time(),
-        )
         write_document(options.document, session)
+    if options.update is not None:
+        try:
+            update_document(options.update, session)
+        except PageError as error:
+            print(f"{options.update} is as it was: {error}", file=sys.stderr)
+            return 1
     return 1 if broken or (options.strict and (missed or missing)) else 0
 
 
@@ -169,6 +176,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="the goals only, with less work")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every round to FILE")
     parser.add_argument("--document", type=Path, metavar="FILE", help="write the page of tables")
+    parser.add_argument(
+        "--update", type=Path, metavar="FILE", help="replace the tables of --only in such a page"
+    )
     parser.add_argument("--dir", type=Path, help="folder to work in (default: the temporary one)")
     parser.add_argument("--strict", action="store_true", help="exit 1 if a goal is missed")
     options = parser.parse_args()
@@ -177,6 +187,8 @@ def _options() -> argparse.Namespace:
         options.rounds = least
     if options.rounds < least:
         parser.error(f"medians need at least {least} rounds")
+    if options.update is not None and (options.quick or not options.only):
+        parser.error("--update needs --only, and no --quick")
     return options
 
 

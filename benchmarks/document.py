@@ -63,7 +63,7 @@ def write_document(path: Path, session: Session) -> None:
     ordered = [by_key[target.key] for target in TARGETS if target.key in by_key]
     picture.write_text(goals_plot(ordered), "utf-8")
     parts = [_introduction(session), _goals(session, by_key), _machine(session)]
-    parts += [_measure(name, finding) for name, finding in session.findings.items()]
+    parts += [measure_section(name, finding) for name, finding in session.findings.items()]
     parts.append(_missing(session))
     path.write_text("\n\n".join(part for part in parts if part) + "\n", "utf-8")
 
@@ -116,11 +116,12 @@ def _machine(session: Session) -> str:
     return "\n".join(lines)
 
 
-def _measure(name: str, finding: Finding) -> str:
+def measure_section(name: str, finding: Finding, when: str = "") -> str:
+    """The table of a measure under its name; ``when`` is said after its command."""
     if not finding.rows:
         return ""
     lines = [f"## {name}", "", finding.about, ""]
-    lines += [f"`python -m benchmarks --only {name}` ({finding.seconds:.0f} s)", ""]
+    lines += [f"`python -m benchmarks --only {name}` ({finding.seconds:.0f} s){when}", ""]
     lines += [_line(_HEAD), "|" + "---|" * len(_HEAD)]
     lines += [_line(cells(row)) for row in finding.rows]
     return "\n".join(lines)

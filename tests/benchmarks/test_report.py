@@ -1,6 +1,7 @@
 """Measurements are reported unchanged: goals, tables, the page and its picture."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -10,6 +11,7 @@ from benchmarks.contest import take_turns
 from benchmarks.document import Finding, Session, command_shown, write_document
 from benchmarks.goals import BY_KEY, TARGETS, row
 from benchmarks.machine import shape
+from benchmarks.page_update import PageError, update_document
 from benchmarks.plot import goals_plot
 from benchmarks.report import Goal, Row, table
 
@@ -94,6 +96,33 @@ def test_the_page_says_what_is_met_missed_and_not_measured(tmp_path: Path) -> No
     assert (page.parent / "pictures" / "benchmarks.svg").is_file()
     for line in text.splitlines():
         assert len(line) <= 100 or line.startswith("|")
+
+
+def test_a_table_of_the_page_is_measured_anew_and_says_when(tmp_path: Path) -> None:
+    page = tmp_path / "benchmarks.md"
+    missed = row("shared/lmdb", ("1 us", "2 us"), [0.5])
+    further = [Row("first | frame", "1 s", "", [ratio], Goal(2, at_most=True)) for ratio in (1, 3)]
+    old = session(missed, further[0])
+    findings = {"console": Finding([further[1]], 9.0, "The console."), **old.findings}
+    write_document(page, replace(old, findings=findings))
+    before = page.read_text()
+    assert "1 of 2 further goals in the tables below are met." in before
+    better = Row("first | frame", "1 s", "", [1.5], Goal(2, at_most=True))
+    later = replace(old, findings={"console": Finding([better], 7.0, "The console.")})
+    update_document(page, later)
+    text = page.read_text()
+    assert "2 of 2 further goals in the tables below are met." in text
+    assert "--only console` (7 s), measured on 1970-01-01 00:00 UTC" in text
+    assert "were measured later" in text
+    changed = set(text.splitlines()) ^ set(before.splitlines())
+    assert len(changed) == 8, changed
+    update_document(page, later)
+    assert page.read_text() == text
+    with pytest.raises(PageError, match="first table"):
+        update_document(page, old)
+    with pytest.raises(PageError, match="no table of carve"):
+        update_document(page, replace(old, findings={"carve": Finding([better], 7.0, "Carve.")}))
+    assert page.read_text() == text
 
 
 def test_the_page_names_the_system_without_its_build(
