@@ -85,7 +85,11 @@ def _sent_times(view: "StoreView", task: Task, receipts: list[dict[str, Any]]) -
 def _removals(root: Path, topic: str) -> list[TimedMark]:
     """The marks of a topic that users removed."""
     marks = journalled_marks(Journal(root))
-    return [mark for mark in marks if mark.topic == topic and not mark.change[0]]
+    return [
+        mark
+        for mark in marks
+        if isinstance(mark, TimedMark) and mark.topic == topic and not mark.change[0]
+    ]
 
 
 def _is_removed(removals: list[TimedMark], place: Place, sent_at: int) -> bool:
