@@ -7,7 +7,7 @@ begins a new line after it. Its writers number the entries from 1 without gaps.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -95,6 +95,17 @@ def _entry_shape(value: Any, place: str) -> None:
 
 JOURNAL_ENTRY: Final[Shape] = _entry_shape
 """The shape of every line of the journal; rmqctl.admin.journal_entry explains the members."""
+
+
+def is_topic_deletion(entry: Mapping[str, Any]) -> bool:
+    """Whether an entry is that of the deletion of a topic, by whatever command."""
+    is_of_settings = entry.get("what") is None and not entry.get(MOVES)
+    return (
+        is_of_settings
+        and entry.get("topic") is not None
+        and "new" in entry
+        and entry["new"] is None
+    )
 
 
 class Journal:

@@ -17,7 +17,15 @@ from rmqctl.errors import CliError, NotFound
 from rmqctl.exit_codes import CHANGED
 from storage.clock import now_ms
 from storage.configs.dlq_acks import DlqAcksFile, Marks
-from storage.configs.journal import ACK, CHANGE_ID, MOVES, REDRIVE, SETTLE, UNDO_OF, Journal
+from storage.configs.journal import (
+    ACK,
+    CHANGE_ID,
+    REDRIVE,
+    SETTLE,
+    UNDO_OF,
+    Journal,
+    is_topic_deletion,
+)
 from storage.configs.redrive_runs import RedriveRuns
 from storage.readonly import StoreView
 
@@ -206,15 +214,9 @@ def _about(
         if entry.get("what") in (ACK, REDRIVE, SETTLE):
             if entry.get("group") == dead_letters.group:
                 found.append(entry)
-        elif entry.get("topic") == dead_letters.topic and _is_deletion(entry):
+        elif entry.get("topic") == dead_letters.topic and is_topic_deletion(entry):
             found.clear()
     return found
-
-
-def _is_deletion(entry: Mapping[str, Any]) -> bool:
-    """Whether the entry of a topic's settings is that of its deletion."""
-    is_of_settings = entry.get("group") is None and not entry.get(MOVES)
-    return is_of_settings and "new" in entry and entry["new"] is None
 
 
 def _redriven(entry: Mapping[str, Any], dead_letters: DeadLetters) -> set[Place]:

@@ -36,6 +36,7 @@ from .redrive_run import (
     sent_before,
     sent_since,
     task_from,
+    was_deleted_since,
 )
 from .rewrite import Rewrite
 from .rows import RedriveReceipt, RedriveRow
@@ -311,7 +312,8 @@ def redrive(
         warn("another redrive is running on this store; this one can begin when it has ended")
     else:
         for one in killed:
-            if not runs.is_settled(one.run):  # else it has ended meanwhile
+            # One that is settled has ended meanwhile.
+            if not one.is_void and not runs.is_settled(one.run):
                 warn(f"run {one.run} was interrupted; continue it with --resume {one.run}")
     return Redrive(view, broker, dead_letters, task, planned, limits, writing)
 
@@ -325,13 +327,19 @@ def resume(
     limits: Limits = Limits(),  # noqa: B008 - a value
     writing: Writing = Writing(),  # noqa: B008 - a value
 ) -> Redrive:
-    """Continue a run with what is left. NotFound for an unknown run.
+    """Continue a run with what is left. NotFound for an unknown run, and for one whose dead letter
+    topic was deleted since.
 
     Target, rewrite and most redrives are those of the run. Empty bodies are sent, too, if the run
     or ``limits`` allow it.
     """
     dead_letters = DeadLetters(view, broker, group)
     task, progress = read_run(view, group, run)
+    if was_deleted_since(view, task):
+        raise NotFound(
+            f"the dead letters of run {task.run} are gone: topic {dead_letters.topic} was deleted "
+            "since; 'dlq redrive' without --resume begins a new run"
+        )
     allow_empty = limits.allow_empty or task.rewriting.allow_empty
     task = task._replace(rewriting=task.rewriting._replace(allow_empty=allow_empty))
     for one in unsettled(view, group, but=task.run):

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker.errors import BrokerError
 from broker.retry.redrive_properties import REDRIVE_DEAD, REDRIVE_RUN
+from storage.configs.deleted_topics import deleted_topics_for_reading
 from storage.configs.dlq_acks import DlqAcksFile, Range
 from storage.configs.redrive_runs import SETTLED, RedriveRuns
 from storage.errors import InvalidMessageError, StoreBrokenError
@@ -134,11 +135,14 @@ def _sent(message: "MessageExt") -> Sent:
 
 def done_places(receipts: Sequence[dict[str, Any]]) -> set[Place]:
     """Dead letters that were sent, according to receipts."""
-    return {
-        (receipt["queue_id"], receipt["queue_offset"])
-        for receipt in receipts
-        if receipt.get("applied")
-    }
+    return {place for place, _ in _applied(receipts)}
+
+
+def _applied(receipts: Sequence[dict[str, Any]]) -> Iterator[tuple[Place, str]]:
+    """The place and the unique id of each dead letter that was sent, according to receipts."""
+    for receipt in receipts:
+        if receipt.get("applied"):
+            yield (receipt["queue_id"], receipt["queue_offset"]), receipt["msg_id"]
 
 
 def sent_before(root: Path, group: str, but: str | None = None) -> SentBefore:
@@ -146,11 +150,7 @@ def sent_before(root: Path, group: str, but: str | None = None) -> SentBefore:
     found: dict[tuple[Place, str], list[str]] = defaultdict(list)
     for name, receipts in _runs_of(root, group, but):
         # Once per run: a resumed run may write a receipt twice.
-        for sent in dict.fromkeys(
-            ((receipt["queue_id"], receipt["queue_offset"]), receipt["msg_id"])
-            for receipt in receipts
-            if receipt.get("applied")
-        ):
+        for sent in dict.fromkeys(_applied(receipts)):
             found[sent].append(name)
     return found
 
@@ -197,14 +197,33 @@ def progress_of(view: "StoreView", task: Task, receipts: Sequence[dict[str, Any]
     """The progress of a run, by its receipts and by the log.
 
     A receipt whose message a power loss removed counts only if the log of that time was deleted, so
-    that the log cannot tell.
+    that the log cannot tell. One with another dead letter in its place, or with a place that the
+    queue does not have, is of a queue that was deleted.
     """
+    if was_deleted_since(view, task):
+        return Progress(set(), {})
     stored = stored_by(view, task)
-    done = done_places(receipts)
-    if view.log_min_offset() <= task.log_offset:
-        topic = dlq_topic(task.group)
-        done = {p for p in done if p in stored or dead_letter_at(view, topic, p) is None}
+    topic = dlq_topic(task.group)
+    has_log = view.log_min_offset() <= task.log_offset
+    done: set[Place] = set()
+    for place, msg_id in _applied(receipts):
+        if place not in stored:
+            dead = dead_letter_at(view, topic, place)
+            if dead is None:
+                queue_id, offset = place
+                if offset >= view.max_offset_in_queue(topic, queue_id):
+                    continue
+            elif has_log or dead.msg_id != msg_id:
+                continue
+        done.add(place)
     return Progress(done, {p: sent for p, sent in stored.items() if p not in done})
+
+
+def was_deleted_since(view: "StoreView", task: Task) -> bool:
+    """Whether the dead letter topic was deleted since a run began: its places have no dead letter
+    of the run any more."""
+    deleted = deleted_topics_for_reading(view.root).get(dlq_topic(task.group))
+    return deleted is not None and task.log_offset <= deleted
 
 
 class RedriveRun:

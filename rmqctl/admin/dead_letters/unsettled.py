@@ -1,7 +1,8 @@
 """Runs that were killed: what they sent and did not mark.
 
 The next redrive of the group marks it before it sends anything, and a plan counts it as handled. A
-mark that a user removed after its message was sent stays removed.
+mark that a user removed after its message was sent stays removed. A run whose dead letter topic was
+deleted since is given up: what it sent is gone from the queue.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,7 +18,7 @@ from storage.configs.redrive_runs import SETTLED, RedriveRuns
 from storage.format.message import dlq_topic
 
 from .dead_letters import Place, as_marks
-from .redrive_run import Task, progress_of, task_from
+from .redrive_run import Task, progress_of, task_from, was_deleted_since
 
 if TYPE_CHECKING:
     from storage.readonly import StoreView
@@ -29,6 +30,8 @@ class Unsettled(NamedTuple):
     run: str
     sent: set[Place]
     """Dead letters that it sent, and whose marks no user removed since."""
+    is_void: bool
+    """Whether the dead letter topic was deleted since it began: it cannot go on."""
 
 
 def unsettled(view: "StoreView", group: str, but: str | None = None) -> Iterator[Unsettled]:
@@ -37,10 +40,11 @@ def unsettled(view: "StoreView", group: str, but: str | None = None) -> Iterator
     for name in runs.names():
         read = None if name == but or runs.is_settled(name) else runs.read(name)
         if read is not None and read[0]["group"] == group:
-            times = _sent_times(view, task_from(read[0]), read[1])
+            task = task_from(read[0])
+            times = _sent_times(view, task, read[1])
             removed = _removals(view.root, dlq_topic(group)) if times else []
             sent = {place for place, at in times.items() if not _is_removed(removed, place, at)}
-            yield Unsettled(name, sent)
+            yield Unsettled(name, sent, was_deleted_since(view, task))
 
 
 def settle(view: "StoreView", group: str, note: Mapping[str, Any]) -> set[Place]:
@@ -51,7 +55,7 @@ def settle(view: "StoreView", group: str, note: Mapping[str, Any]) -> set[Place]
     """
     topic = dlq_topic(group)
     settled: set[Place] = set()
-    for run, sent in unsettled(view, group):
+    for run, sent, _ in unsettled(view, group):
         entry = {**note, "group": group, "topic": topic, "what": SETTLE, "old": None}
         DlqAcksFile(view.root, view).mark(
             topic, as_marks(sent), partial(_journal, Journal(view.root), entry, run)
@@ -81,7 +85,11 @@ def _sent_times(view: "StoreView", task: Task, receipts: list[dict[str, Any]]) -
 def _removals(root: Path, topic: str) -> list[TimedMark]:
     """The marks of a topic that users removed."""
     marks = journalled_marks(Journal(root))
-    return [mark for mark in marks if mark.topic == topic and not mark.change[0]]
+    return [
+        mark
+        for mark in marks
+        if isinstance(mark, TimedMark) and mark.topic == topic and not mark.change[0]
+    ]
 
 
 def _is_removed(removals: list[TimedMark], place: Place, sent_at: int) -> bool:

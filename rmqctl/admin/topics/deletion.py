@@ -117,7 +117,8 @@ class TopicDeletion(GuardedChange):
     def _delete_settings(self, topics: "TopicManager", note: Mapping[str, Any]) -> None:
         unchanged = self._table.check_unchanged(self._config)
         if not topics.delete(self._topic, note, unchanged):
-            Journal(self.view.root).append({**note, "old": None, "new": None}, now_ms())
+            entry = {"topic": self._topic, **note, "old": None, "new": None}
+            Journal(self.view.root).append(entry, now_ms())
 
     def _delete_beside_writers(self, note: Mapping[str, Any]) -> None:
         """Delete settings and queues under one write lock, as one of the store's writers."""

@@ -4,7 +4,8 @@
     store.json          the lengths of the store's files
     settings.json       the journal, which has every change, store.json, whole parts of the file
     deleted.json        the names in the file and in the journal, and where their queues begin
-    handled.json        the journal, which has every mark, and the receipts of redrives
+    handled.json        the journal, which has every mark and the deletions of topics, and the
+                        receipts of redrives
     delays-ended.json   nothing: messages sent before their time come once more
     deliveries          no damage to report: a slot with a wrong sum is empty, and the next
                         delivery writes it
@@ -31,8 +32,8 @@ from storage.configs.checksummed_json import SealError, examine, seal
 from storage.configs.deleted_topics import DELETED_FILE, deleted_entry, read_deleted_topics
 from storage.configs.dlq_acks import Change, DlqAcksFile, handled_entry
 from storage.configs.early_deliveries import EarlyDeliveries
-from storage.configs.journal import JOURNAL_ENTRY, Journal
-from storage.configs.journal_marks import TimedMark, journalled_marks
+from storage.configs.journal import JOURNAL_ENTRY, Journal, is_topic_deletion
+from storage.configs.journal_marks import TimedDeletion, TimedMark, journalled_marks
 from storage.configs.offset_samples import SAMPLE, OffsetSamples
 from storage.configs.progress_log import ProgressLog
 from storage.configs.progress_reader import MARK, OFFSETS_FILE, check_mark
@@ -218,10 +219,7 @@ def salvaged_deleted_topics(view: StoreView) -> dict[str, int]:
     """
     topics = _left_of(view.root / OURS / DELETED_FILE).get("topics")
     names = {str(name) for name in topics} if isinstance(topics, dict) else set()
-    for entry in Journal(view.root).entries():
-        topic = entry.get("topic")
-        if topic is not None and entry.get("command") == "topic delete":
-            names.add(topic)
+    names.update(e["topic"] for e in Journal(view.root).entries() if is_topic_deletion(e))
     firsts: dict[str, int] = {}
     for topic, queue_id in view.files.queue_folders():
         if topic in names:
@@ -241,11 +239,15 @@ def _handled(view: StoreView, error: CorruptFileError) -> OwnDamage:
 
 
 def _marks(root: Path) -> dict[str, dict[int, list[Change]]]:
-    """Replay the marks by their time; at the same time those of redrives first."""
+    """Replay the marks by their time; at the same time those of redrives first. Those before the
+    deletion of their topic are left out: the offsets of its queues came again."""
     file: dict[str, dict[int, list[Change]]] = {}
     done = [*_redriven(root), *journalled_marks(Journal(root))]
-    for _, topic, queue_id, change in sorted(done, key=itemgetter(0)):
-        file.setdefault(topic, {}).setdefault(queue_id, []).append(change)
+    for one in sorted(done, key=itemgetter(0)):
+        if isinstance(one, TimedDeletion):
+            file.pop(one.topic, None)
+        else:
+            file.setdefault(one.topic, {}).setdefault(one.queue_id, []).append(one.change)
     return file
 
 

@@ -227,6 +227,41 @@ def test_marks_of_a_redrive_come_back_though_earlier_ones_were_taken_back(root):
     assert facts(root)[3] == before
 
 
+DELETIONS = (
+    ("topic", "delete", "%DLQ%readers", "--confirm", "%DLQ%readers"),
+    ("group", "delete", "readers", "--remove-topics", "--confirm", "readers"),
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("deletion", DELETIONS, ids=["topic", "group"])
+def test_marks_of_a_topic_that_was_deleted_do_not_come_back(root, deletion):
+    """Neither those of users nor those of a redrive; later marks do."""
+    to = ("--target", "kept", "-S", root)
+    assert run("dlq", "redrive", "readers", "1", "--yes", *to).code == 0
+    assert run(*deletion, "-y", "-S", root).code == 0
+    new = ("produce", "%DLQ%readers", "-c", 3, "--template", "new", "-Q", 0, "-S", root)
+    assert run(*new).code == 0
+    assert run("group", "create", "readers", "-S", root).code == 0
+    assert run("dlq", "ack", "readers", "1", "--yes", "-S", root).code == 0
+    flipped(root / "rmqctl" / "handled.json")
+    assert run("store", "repair", "--execute", "--yes", "-S", root).code == 0
+    assert DlqAcksFile(root).read("%DLQ%readers")[0].ranges() == [(1, 2)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("deletion", DELETIONS, ids=["topic", "group"])
+@pytest.mark.parametrize("has_settings", [True, False])
+def test_a_deleted_dead_letter_topic_does_not_come_back(root, deletion, has_settings):
+    if not has_settings:
+        for path in (root / "config").glob("topics.json*"):
+            path.unlink()
+    assert run(*deletion, "-y", "-S", root).code == 0
+    (root / "rmqctl" / "deleted.json").write_bytes(b"")
+    assert run("store", "repair", "--execute", "--yes", "-S", root).code == 0
+    assert {"gone", "%DLQ%readers"} <= read_deleted_topics(root).keys()
+
+
 @pytest.mark.slow
 def test_a_wrong_note_in_a_large_log_of_progress_is_found_and_mended(tmp_path):
     root = tmp_path / "s"
