@@ -101,6 +101,13 @@ def messages_in_doubt(view: StoreView) -> Iterator[DelayedMessages]:
                 yield found
 
 
+def first_in_doubt(view: StoreView, level: Level) -> DelayedMessages | None:
+    """The first message of a level of which it is unknown what waits; None in another one."""
+    if not level.is_in_doubt:
+        return None
+    return next((found for found, _, _ in _messages(view, level, level.min_offset)), None)
+
+
 def waiting_counts(view: StoreView) -> dict[int, Counter[str] | None]:
     """How many messages wait in each level for each topic; None in a level that is in doubt.
 
@@ -134,8 +141,9 @@ def waiting_from_head(view: StoreView, level: Level) -> tuple[int, DelayedMessag
     return level.max_offset - at - ended, first
 
 
-def waiting(view: StoreView, level: Level) -> Iterator[DelayedMessages]:
-    """The messages of a level that have not been delivered, in the order of delivery.
+def waiting(view: StoreView, level: Level, at: int | None = None) -> Iterator[DelayedMessages]:
+    """The messages of a level that have not been delivered, in the order of delivery; ``at``: only
+    those from this queue offset on, if it is known that none there has been delivered in its turn.
 
     The delivering process notes its offset every 10 s only, so messages at the head are searched
     for in their targets. Messages that cannot be read, or name no target, are passed over, as
@@ -144,8 +152,8 @@ def waiting(view: StoreView, level: Level) -> Iterator[DelayedMessages]:
     from storage.configs.early_deliveries import EarlyDeliveries  # few stores have delayed messages
 
     ended = EarlyDeliveries(view.root)
-    delivered = True
-    for found, offset, place in _messages(view, level, level.begin):
+    delivered = at is None
+    for found, offset, place in _messages(view, level, level.begin if at is None else at):
         if ended.has(level.queue_id, offset, place):
             continue
         delivered = delivered and _lies_there(view, found)

@@ -50,13 +50,17 @@ class SubscriptionData(NamedTuple):
 
 
 class ConsumerData(NamedTuple):
-    """A consumer's part of a heartbeat (heartbeat.ConsumerData)."""
+    """A consumer's part of a heartbeat (heartbeat.ConsumerData).
+
+    ``queues`` are those that it has now, None if it does not say (RocketMQ: they are asked for).
+    """
 
     group_name: str
     consume_type: ConsumeType
     message_model: MessageModel
     consume_from_where: ConsumeFromWhere
     subscriptions: tuple[SubscriptionData, ...] = ()
+    queues: tuple[MessageQueue, ...] | None = None
 
 
 class HeartbeatData(NamedTuple):

@@ -148,6 +148,7 @@ class BrokerParts(ForkAware):
             adopt_progress=lambda processes: self._progress.adopt(processes),
             read_message=lambda offset: self.view.look_message_by_offset(offset),
             refuse_equal_client_ids=self.config.refuse_equal_client_ids,
+            read_only=store is None,
         )
 
     @property

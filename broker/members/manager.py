@@ -105,7 +105,9 @@ class MemberManager:
         adopt_progress: Callable[[list[str]], None] = lambda _: None,
         read_message: Callable[[int], MessageExt | None],
         refuse_equal_client_ids: bool = True,
+        read_only: bool = False,
     ) -> None:
+        """With ``read_only`` it has no clients, and only asks those of others."""
         self._topics = topics
         self._groups = groups
         self._now = now
@@ -122,7 +124,11 @@ class MemberManager:
         self._unsaid = False  # whether the process entry still names a client that is gone
         self._queue_locks = QueueLocks(root, now)
         self.notices = Notices(
-            root, self._on_notice, lambda question: self.calls.answer(question), self._on_deaths
+            root,
+            self._on_notice,
+            lambda question: self.calls.answer(question),
+            self._on_deaths,
+            listed=not read_only,
         )
         self._read_message = read_message
 

@@ -9,6 +9,9 @@ start. Its process notifies the others, and the process before it in the ring wa
 that is notified by a newcomer that is dead already does the work that follows a death.
 
 Threads of their own answer questions, because a listener may run for long.
+
+A broker that is open for reading only may ask, too. Its entry is in no list and no ring: nothing is
+published in it, and what the dead have left is not its to adopt or remove.
 """
 
 from __future__ import annotations
@@ -38,6 +41,8 @@ CHECK: Final = "check"
 TOPICS: Final = "topics"
 _QUESTION: Final = "question"
 _ANSWER: Final = "answer"
+_LIFE_S: Final = 0.1
+"""Seconds between two looks whether the process lives that is asked, where no death is noticed."""
 
 AFTER_FAILURE_S: Final = 1.0
 ASK_TIMEOUT_MS: Final = 10_000
@@ -69,8 +74,12 @@ class Notices:
         on_notice: Callable[[ControlMessage], None],
         on_question: Callable[[ControlMessage], Any],
         on_deaths: Callable[[list[ProcessInfo]], None],
+        *,
+        listed: bool = True,
     ) -> None:
+        """With ``listed`` False it only asks, and gets nothing but answers."""
         self.processes = ProcessEntries(root)
+        self._listed = listed
         self._on_notice = on_notice
         self._on_question = on_question
         self._on_deaths = on_deaths
@@ -88,9 +97,9 @@ class Notices:
 
     @property
     def name(self) -> str | None:
-        """Name of the process entry, None while there is none."""
+        """Name of the process entry, None while there is none in the list."""
         process_entry = self._process_entry
-        return None if process_entry is None else process_entry.name
+        return process_entry.name if process_entry is not None and self._listed else None
 
     def open(self) -> None:
         """Make the process entry; does nothing from the second time on.
@@ -101,7 +110,7 @@ class Notices:
         with self._lock:
             if self._process_entry is not None or self._closed:
                 return
-            process_entry = ProcessEntry(self.processes, _own_info())
+            process_entry = ProcessEntry(self.processes, _own_info(), listed=self._listed)
             try:
                 thread = threading.Thread(
                     target=self._run, args=(process_entry,), name="notices", daemon=True
@@ -114,8 +123,9 @@ class Notices:
                 with suppress(OSError):  # else the entry would stay without a process
                     process_entry.close()
                 raise
-        self.tell({"kind": PROCESSES})
-        self.look_around()
+        if self._listed:
+            self.tell({"kind": PROCESSES})
+            self.look_around()
 
     def say(self, clients: list[dict[str, Any]]) -> None:
         """Publish which clients are here, for all processes to read."""
@@ -154,16 +164,19 @@ class Notices:
         self.open()
         asked = _Asked(process_entry)
         with self._lock:
+            own = self._process_entry
+            if own is None:
+                raise BrokerSystemError("the broker is closed")
             self._questions += 1
             number = self._questions
             self._asked[number] = asked
-        control_message = {"kind": _QUESTION, **question, "from": self.name, "number": number}
+        control_message = {"kind": _QUESTION, **question, "from": own.name, "number": number}
         try:
             if not self.processes.send(process_entry, control_message) or not self.processes.lives(
                 process_entry
             ):
                 raise BrokerSystemError("the process of the client has ended")
-            if not asked.answered.wait(timeout_ms / 1000):
+            if not self._wait(asked, timeout_ms / 1000):
                 raise BrokerError(
                     f"the client has not answered within {timeout_ms} ms",
                     ResponseCode.CONSUME_MSG_TIMEOUT,
@@ -175,12 +188,24 @@ class Notices:
             raise BrokerSystemError(asked.answer["error"])
         return asked.answer["result"]
 
+    def _wait(self, asked: _Asked, timeout_s: float) -> bool:
+        """Whether the answer came in time, or the process has died."""
+        if self._listed:  # a death is noticed
+            return asked.answered.wait(timeout_s)
+        deadline = Deadline(timeout_s)
+        while not asked.answered.wait(min(_LIFE_S, deadline.left())):
+            if not self.processes.lives(asked.process_entry):
+                return True
+            if not deadline.left():
+                return False
+        return True
+
     def look_around(self) -> None:
         """Find dead processes, do the work that follows a death, and watch the next one in the
         ring."""
         with self._looking:
             process_entry, watch = self._process_entry, self._watch
-            if process_entry is None or watch is None or self._closed:
+            if process_entry is None or watch is None or self._closed or not self._listed:
                 return
             dead = self.processes.dead()
             if dead:
@@ -223,8 +248,9 @@ class Notices:
                 ):  # others find the dead again: they are reported before they are removed
                     _log_late("notices", "the scan for dead processes has not ended", within_s)
                 process_entry.close()
-            tell_left()
-            self.tell({"kind": PROCESSES})  # for processes that wait for an answer from here
+            if self._listed:
+                tell_left()
+                self.tell({"kind": PROCESSES})  # for processes that wait for an answer from here
         self.processes.close()
         self._gone = True
 

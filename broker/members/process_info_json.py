@@ -7,7 +7,7 @@ notices.py).
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from broker.api.members import (
@@ -19,6 +19,7 @@ from broker.api.members import (
 )
 from broker.api.offsets import ConsumeFromWhere
 from storage.coordination.processes import ProcessInfo
+from storage.format.message import MessageQueue
 
 from .group_table import Member
 
@@ -124,7 +125,7 @@ def _description(info: ProcessInfo, client: Json, data: ConsumerData | None) -> 
 
 def consumer_json(data: ConsumerData) -> Json:
     """Write one group's part of a client."""
-    return {
+    value: Json = {
         "type": data.consume_type,
         "model": data.message_model,
         "where": data.consume_from_where,
@@ -133,6 +134,9 @@ def consumer_json(data: ConsumerData) -> Json:
             for item in data.subscriptions
         ],
     }
+    if data.queues is not None:
+        value["queues"] = _queues_json(data.queues)
+    return value
 
 
 def consumer_from(group: str, value: Json) -> ConsumerData:
@@ -146,4 +150,21 @@ def consumer_from(group: str, value: Json) -> ConsumerData:
             SubscriptionData(topic, text, frozenset(tags), frozenset(codes), *rest)
             for topic, text, tags, codes, *rest in value["subscriptions"]
         ),
+        _queues_from(value["queues"]) if "queues" in value else None,
+    )
+
+
+def _queues_json(queues: Sequence[MessageQueue]) -> list[tuple[str, str, list[int]]]:
+    """Write queues as topic, broker and ids: a member may have thousands."""
+    ids: dict[tuple[str, str], list[int]] = {}
+    for topic, broker_name, queue_id in queues:
+        ids.setdefault((topic, broker_name), []).append(queue_id)
+    return [(*of, found) for of, found in ids.items()]
+
+
+def _queues_from(value: Any) -> tuple[MessageQueue, ...]:
+    return tuple(
+        MessageQueue(topic, broker_name, queue_id)
+        for topic, broker_name, queue_ids in value
+        for queue_id in queue_ids
     )

@@ -122,6 +122,7 @@ class ActiveConsumer(Consumer):
             self._config.message_model,
             self._config.consume_from_where,
             tuple(data for _, data in sorted(self.rebalance.subscriptions.items())),
+            tuple(self.rebalance.queues()),
         )
 
     def do_rebalance(self) -> None:
@@ -216,7 +217,8 @@ class ActiveConsumer(Consumer):
     def message_queue_changed(
         self, topic: str, all_queues: Sequence[MessageQueue], divided: Sequence[MessageQueue]
     ) -> None:
-        """See RebalanceRules; no part needs a notice."""
+        """See RebalanceRules. Brokers get the new queues."""
+        self.announce()
 
     def dispatch_pull_requests(self, requests: Sequence[PullRequest]) -> None:
         """See RebalanceRules; the user pulls."""

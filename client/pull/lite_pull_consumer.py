@@ -165,6 +165,7 @@ class LitePullConsumer(ActiveConsumer):
             for queue in self._wanted_queues:
                 if queue not in self.rebalance.process_queues:
                     self._begin(queue, self.compute_pull_from_where(queue))
+        self.announce()
 
     def assignment(self) -> list[MessageQueue]:
         """Give the queues that are consumed now, sorted; none before ``start``."""

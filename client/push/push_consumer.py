@@ -298,6 +298,7 @@ class PushConsumer(Consumer):
             self.message_model,
             self._config.consume_from_where,
             tuple(subscription for _, subscription in sorted(self.rebalance.subscriptions.items())),
+            tuple(self.rebalance.queues()),
         )
 
     def do_rebalance(self) -> None:

@@ -33,11 +33,12 @@ def figures(rows: Sequence[LagRow], width: int, now: int) -> Line:
     unknown = len(known) < len(rows) or any(row.unknown_queues for row in rows)
     total = f"{sum(known):,}" if known else UNKNOWN
     ages = [row.oldest_unread_age_ms for row in rows if row.oldest_unread_age_ms is not None]
+    unaged = any(row.lag != 0 and row.oldest_unread_age_ms is None for row in rows)
     risks = [row.risk_timestamp for row in rows if row.risk_timestamp is not None]
     retry = rows[0].retry
     pieces = [
         f"LAG {'>=' if unknown and known else ''}{total}",
-        f"oldest {format_duration(max(ages)) if ages else '-'}",
+        f"oldest {_oldest(ages, unknown=unknown or unaged)}",
         f"in {_sum([row.rate_in for row in rows])} out {_sum([row.rate_out for row in rows])}",
         f"drains {_drains(rows)}",
         f"retry {UNKNOWN if retry is None else f'{retry:,}'}",
@@ -50,6 +51,12 @@ def figures(rows: Sequence[LagRow], width: int, now: int) -> Line:
         shown -= 1
     more = f" {ELLIPSIS}" if shown < len(pieces) else ""
     return [Span(f" {'  '.join(pieces[:shown])}{more}")]
+
+
+def _oldest(ages: Sequence[int], *, unknown: bool) -> str:
+    if not ages:
+        return UNKNOWN if unknown else "-"
+    return f"{'>=' if unknown else ''}{format_duration(max(ages))}"
 
 
 def _sum(rates: Sequence[float | None]) -> str:

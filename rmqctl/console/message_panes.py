@@ -155,11 +155,14 @@ class FollowPane(MessageListPane):
         self.begin_again()
 
     def _words_without_where(self) -> list[str]:
-        words = list(filter_words(self.place))
-        if "--where" in words:
-            at = words.index("--where")
-            del words[at : at + 2]
-        return words
+        words = iter(filter_words(self.place))
+        left = []
+        for word in words:
+            if word == "--where":
+                next(words, None)
+            elif not word.startswith("--where="):
+                left.append(word)
+        return left
 
     def part_text(self) -> str:
         """Of what the rows are a part."""

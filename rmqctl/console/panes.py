@@ -97,6 +97,8 @@ class Pane:
         """Whether it shows no place, as the cursor that it follows is on no row."""
         self.number = 0
         """The number of the latest request of its rows."""
+        self.numbers: dict[Look, int] = {}
+        """That of each of its looks."""
         self.progress: Progress | None = None
         """How far the look has come whose rows are shown."""
         self.rereading: Progress | None = None
@@ -134,12 +136,14 @@ class Pane:
         return (self.look, *self.spec.also, *(self.spec.wide if self.is_wide else ()))
 
     def takes(self, batch: Batch) -> bool:
-        """Whether rows are for this pane: of a walk, and of what was stopped, only those of the
-        last request."""
+        """Whether rows are for this pane: of a walk only those of the last request, and of what
+        was stopped those of the last one or of a later one by another pane."""
         asked = batch.asked
         if asked.place != self.place or not any(asked.look is look for look in self.looks):
             return False
-        return asked.number == self.number or not (self.look.walk or batch.stopped)
+        if self.look.walk:
+            return asked.number == self.number
+        return not batch.stopped or 0 < self.numbers.get(asked.look, self.number) <= asked.number
 
     def wants_everything(self) -> bool:
         """Whether rows of the system are read: a condition that names ``kind`` decides itself."""
@@ -174,7 +178,7 @@ class Pane:
 
     def begin_again(self) -> None:
         """Read a walk, or what is to be stopped, anew with the next look."""
-        self.number = 0
+        self.number, self.numbers = 0, {}
         self.loading, self.stopped = True, False
 
     def leave(self) -> None:

@@ -35,13 +35,15 @@ class Part:
         self.took_ms = 0
         self.hidden = 0
         self.lost = False
+        self.stopped = False
+        """Whether the last look was ended before its last row."""
         self.notices: tuple[str, ...] = ()
         self._coming: list[Any] = []
 
     def take(self, batch: Batch) -> None:
         """Take rows; a failed look leaves the rows of the look before."""
         self.error, self.took_ms = batch.error, batch.took_ms
-        self.lost, self.notices = batch.lost, batch.notices
+        self.lost, self.notices, self.stopped = batch.lost, batch.notices, batch.stopped
         if batch.error is not None or batch.stopped:
             return
         if batch.goes_on and not (self._shows_some and (self.rows is None or self.goes_on)):
@@ -91,7 +93,7 @@ class PartsPane(Pane):
         self.error = next((part.error for part in parts if part.error is not None), None)
         unread = any(part.rows is None and part.error is None for part in parts)
         goes_on = any(part.goes_on for part in parts)
-        self.stopped = batch.stopped and (goes_on or (unread and self.look.walk))
+        self.stopped = any(part.stopped and (part.goes_on or part.rows is None) for part in parts)
         self.partial = goes_on or unread
         self.loading = self.partial and not self.stopped
         known = [part.as_of for part in parts if part.as_of is not None]
@@ -101,6 +103,12 @@ class PartsPane(Pane):
         self.table.set_now(self.as_of or batch.as_of)
         self.changed()
         self._keep_cursor(key)
+
+    def begin_again(self) -> None:
+        """See Pane."""
+        super().begin_again()
+        for part in self.parts:
+            part.stopped = False
 
     def show(self, place: Place | None) -> bool:
         """Show another place; what was read of the one before is dropped."""

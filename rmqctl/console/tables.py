@@ -22,7 +22,8 @@ _UNKNOWN_IF_NULL: Final = frozenset(
         *("members", "queues", "messages", "groups_lag"),
     }
 )
-"""Fields whose null is something that could not be found out; others have no value then."""
+"""Fields whose null is something that could not be found out, where it is not a row type that says
+which (``unknown``, or Null.UNKNOWN of a field); others have no value then."""
 _USUAL_NUMBER: Final = 6
 _MOST_TEXTS: Final = 12_000
 """Texts of a column that are kept."""
@@ -69,15 +70,36 @@ class _KnownTexts(dict[Any, str]):
         self._raw = raw
 
     def __missing__(self, value: Any) -> str:
-        field = self._field
-        if value is None and field.name in _UNKNOWN_IF_NULL:
+        return self._keep(value, value)
+
+    def _keep(self, key: Any, value: Any) -> str:
+        if value is None and _is_unknown(self._field):
             found = UNKNOWN
         else:
-            found = for_people(value, field.kind, self._times, raw=self._raw)
+            found = for_people(value, self._field.kind, self._times, raw=self._raw)
         if len(self) >= _MOST_TEXTS:
             self.clear()
-        self[value] = found
+        self[key] = found
         return found
+
+
+class _TypedTexts(_KnownTexts):
+    """Those of a column that may have values of several types: 1, 1.0 and True are equal, and so
+    are 0, 0.0 and False."""
+
+    def __getitem__(self, value: Any) -> str:
+        key = type(value), value
+        return self.get(key) or self._keep(key, value)
+
+
+def _is_unknown(field: Field) -> bool:
+    """Whether null is a value that could not be found out, in each row."""
+    return field.unknown_if_null or field.name in _UNKNOWN_IF_NULL
+
+
+def _texts_of(field: Field, times: Times, *, raw: bool) -> _KnownTexts:
+    mixed = field.kind in (Kind.OBJECT, Kind.NUMBER)
+    return (_TypedTexts if mixed else _KnownTexts)(field, times, raw=raw)
 
 
 class Arranged(NamedTuple):
@@ -103,6 +125,8 @@ class RowTable:
     def __init__(self, row_type: type, key: Sequence[str], view: View) -> None:
         self.row_type = row_type
         self.fields: tuple[Field, ...] = fields_of(row_type)
+        self._says_unknown = hasattr(row_type, "unknown")
+        """Whether each row names the fields whose null could not be found out."""
         self.view = view
         self.filter = Filter()
         self.total = 0
@@ -189,7 +213,7 @@ class RowTable:
             self._widths = []  # those of other columns, until these are drawn
         self._chosen = chosen
         self._known = [
-            _KnownTexts(self.fields[i], self._times, raw=self.view.raw) for i in self._chosen
+            _texts_of(self.fields[i], self._times, raw=self.view.raw) for i in self._chosen
         ]
         self._laid_out_for = ()
         self._state = object()
@@ -211,18 +235,20 @@ class RowTable:
 
     def _texts(self, row: Any) -> list[str]:
         raw, times = self.view.raw, self._times
-        if not getattr(row, "blank", False):
+        unknown = row.unknown if self._says_unknown and None in row else ()
+        blank = getattr(row, "blank", False)
+        if not (blank or unknown):
             try:
                 return [known[row[i]] for known, i in zip(self._known, self._chosen, strict=True)]
             except TypeError:  # a list
                 pass
-        unknown = row.unknown if getattr(row, "blank", False) else _UNKNOWN_IF_NULL
-        return [
-            UNKNOWN
-            if row[i] is None and self.fields[i].name in unknown
-            else for_people(row[i], self.fields[i].kind, times, raw=raw)
-            for i in self._chosen
-        ]
+        texts = []
+        for i in self._chosen:
+            value, field = row[i], self.fields[i]
+            is_unknown = field.name in unknown or (not blank and _is_unknown(field))
+            text = for_people(value, field.kind, times, raw=raw)
+            texts.append(UNKNOWN if value is None and is_unknown else text)
+        return texts
 
     def searched(self, row: Any) -> list[str]:
         """The texts of a row that the filter looks at."""

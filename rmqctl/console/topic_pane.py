@@ -19,8 +19,14 @@ _CELL: Final = _BAR + 6
 
 def figures(rows: Sequence[TopicQueueRow], lags: Sequence[Any] | None, now: int) -> Line:
     """The messages of a topic, how fast they come, and how old they are."""
-    first = [row.first_timestamp for row in rows if row.first_timestamp is not None]
-    last = [row.last_timestamp for row in rows if row.last_timestamp is not None]
+    held = [row for row in rows if row.count]
+    first = [row.first_timestamp for row in held if row.first_timestamp is not None]
+    last = [row.last_timestamp for row in held if row.last_timestamp is not None]
+    old, new = (_age(min(first, default=None), now), _age(max(last, default=None), now))
+    if len(first) < len(held):
+        old = f">={old}" if first else UNKNOWN
+    if len(last) < len(held):
+        new = f"<={new}" if last else UNKNOWN
     rates = {row.rate_in for row in lags or ()}
     if None in rates or lags is None:
         rate = f"in {UNKNOWN}/s"
@@ -29,8 +35,8 @@ def figures(rows: Sequence[TopicQueueRow], lags: Sequence[Any] | None, now: int)
     return [
         Span(" MESSAGES ", Role.HEAD),
         Span(f"{sum(row.count for row in rows):,}   {rate}"),
-        Span(f"   oldest {_age(min(first, default=None), now)}"),
-        Span(f"   newest {_age(max(last, default=None), now)}"),
+        Span(f"   oldest {old}"),
+        Span(f"   newest {new}"),
     ]
 
 

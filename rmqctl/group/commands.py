@@ -66,7 +66,8 @@ def describe(
 def clients(ctx: typer.Context, groups: _Names = None) -> None:
     """Show the live members of groups: where they run and which queues they have.
 
-    Every member is queried; one that does not answer within 10 s has null for its queues.
+    Every member is queried. One that does not answer within 10 s has the queues that it announced
+    last, and null for running_info.
 
     Members and their queues:  rmqctl group clients readers
     With all fields:           rmqctl group clients readers -o json

@@ -45,6 +45,14 @@ class Fit(StrEnum):
     """Not at all: sentences continue on the next line of the column."""
 
 
+class Null(StrEnum):
+    """What null means where it is not that there is no such value; an annotation after the
+    meaning."""
+
+    UNKNOWN = "unknown"
+    """The value could not be found out."""
+
+
 class Kind(StrEnum):
     """The kind of a column, as named by ``-o help``."""
 
@@ -82,6 +90,8 @@ class Field(NamedTuple):
     omit_null: bool = False
     rank: Rank = Rank.USUAL
     fit: Fit = Fit.WHOLE
+    unknown_if_null: bool = False
+    """Whether null is a value that could not be found out, in each row."""
 
     @property
     def unit(self) -> str:
@@ -175,9 +185,9 @@ def _field(name: str, hint: Any) -> Field:
     ranks = [note for note in notes if isinstance(note, Rank)]
     fits = [note for note in notes if isinstance(note, Fit)]
     rank = ranks[0] if ranks else _rank_of.get(name, Rank.USUAL)
-    return Field(
-        name, kind, nullable, wide, text, omit_null, rank, fits[0] if fits else _fit(name, kind)
-    )
+    fit = fits[0] if fits else _fit(name, kind)
+    unknown = Null.UNKNOWN in notes
+    return Field(name, kind, nullable, wide, text, omit_null, rank, fit, unknown)
 
 
 def _fit(name: str, kind: Kind) -> Fit:

@@ -8,7 +8,8 @@
     NAME.sock   a datagram socket: one byte announces a control message
     NAME.notes  progress of its consumers that is in no other file yet (configs.pending_commits)
 
-``.life`` gets its name when it is locked, so an entry whose file is not locked is dead. The byte
+``.life`` gets its name when it is locked, so an entry whose file is not locked is dead. That of a
+process that only waits for an answer keeps the name before that one, so it is in no list. The byte
 may get lost when the socket's queue is full, because then the process has been woken. A control
 message is never lost while its process entry lives. Stopped processes keep their control messages
 until they go on; of control messages that repeat each other one is kept. Any process may remove
@@ -208,11 +209,15 @@ class ProcessEntries:
         """Remove the files of process entries whose process died before they had a name.
 
         Such a file is a minute old or more; a process that takes longer to lock it opens no entry.
+        Those of a process that waited for an answer are removed, too.
         """
         for path in self.folder.glob(f"{_STAGED}*{_LIFE}"):
             with suppress(FileNotFoundError):
-                if time.time() - path.stat().st_mtime > _UNFINISHED_S:
-                    path.unlink()
+                staged = path.name.removesuffix(_LIFE)
+                old = time.time() - path.stat().st_mtime > _UNFINISHED_S
+                if old and not self.lives(staged):
+                    path.unlink()  # first: its entry is opened no more
+                    self.remove(staged.removeprefix(_STAGED))
 
     def close(self) -> None:
         """Release the socket."""
@@ -254,14 +259,18 @@ class ProcessEntry(ForkAware):
     """The process entry of this process. :meth:`control_messages` belongs to one thread, the rest
     to any."""
 
-    __slots__ = ("_ended", "_inherited", "_life", "_socket", "name", "processes")
+    __slots__ = ("_ended", "_inherited", "_life", "_listed", "_socket", "name", "processes")
 
-    def __init__(self, processes: ProcessEntries, content: Mapping[str, Any]) -> None:
+    def __init__(
+        self, processes: ProcessEntries, content: Mapping[str, Any], *, listed: bool = True
+    ) -> None:
         """Open a process entry; other processes see it when this returns.
 
-        Raises StoreNotWritableError.
+        One that is not ``listed`` only gets answers: no process counts or watches it. Raises
+        StoreNotWritableError.
         """
         self.processes = processes
+        self._listed = listed
         self._inherited = self._ended = False
         self.name = f"{os.getpid()}-{os.urandom(6).hex()}"
         self._socket = new_socket()
@@ -270,7 +279,8 @@ class ProcessEntry(ForkAware):
             make_folders(processes.folder)
             self._life = LockFile(processes.life_path(_STAGED + self.name))
             self._life.lock(0)
-            self._life.path.rename(processes.life_path(self.name))
+            if listed:
+                self._life.path.rename(processes.life_path(self.name))
             make_folders(processes.path(self.name, _CONTROL_MESSAGES))
             folder = socket_folder(processes.folder)
             try:
@@ -278,7 +288,8 @@ class ProcessEntry(ForkAware):
             finally:
                 folder.close()
             adopt(processes.path(self.name, _SOCKET))
-            self.say(content)
+            if listed:
+                self.say(content)
         except BaseException as error:
             with suppress(OSError):  # or it would look alive without a process
                 self.close()
@@ -343,6 +354,8 @@ class ProcessEntry(ForkAware):
         try:
             if not self._inherited:
                 self.processes.remove(self.name)
+                if not self._listed:
+                    _remove(self.processes.life_path(_STAGED + self.name))
         finally:
             self._socket.close()
             if self._life is not None:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, NamedTuple
 
-from rmqctl.output.fields import OmitNull, Rank
+from rmqctl.output.fields import Null, OmitNull, Rank
 
 
 class ChangeRow(NamedTuple):
@@ -28,6 +28,7 @@ class ChangeRow(NamedTuple):
         bool | None,
         "whether it was made; false if its writer died before; null if unknown",
         Rank.USUAL,
+        Null.UNKNOWN,
     ]
     what: Annotated[
         str | None, OmitNull("the setting or the action, for other changes than of progress")

@@ -152,6 +152,11 @@ class Redrive(Change):
         if self._progress is not None:
             many = len(self.task.places)
             yield f"run {self.task.run}: {self.sent_before} of {many} were sent before"
+        elif again := sum(
+            one.target is not None and one.place in self._handled for one in self._planned
+        ):
+            verbs = ("was", "is") if again == 1 else ("were", "are")
+            yield f"{again} of them {verbs[0]} handled before, and {verbs[1]} sent all the same"
         if self.handled_since:
             yield f"{self.handled_since} were handled by another command since, and are skipped"
 

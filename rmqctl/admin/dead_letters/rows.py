@@ -15,6 +15,11 @@ class DlqRow(NamedTuple):
     newest_timestamp: Annotated[int | None, "when the newest one became a dead letter"]
     bytes: Annotated[int, "bytes of their records in the log"]
 
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The fields whose null is a value that could not be found out."""
+        return ("oldest_timestamp", "newest_timestamp") if self.depth else ()
+
 
 class DeadLetterRow(NamedTuple):
     """One dead letter."""

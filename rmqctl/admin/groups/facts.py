@@ -119,6 +119,8 @@ def _client_row(
     queues = None
     if info is not None:
         queues = [f"{queue['topic']}:{queue['queue_id']}" for queue in info["queues"]]
+    elif data is not None and data.queues is not None:
+        queues = [f"{queue.topic}:{queue.queue_id}" for queue in data.queues]
     return GroupClientRow(
         group,
         client.client_id,

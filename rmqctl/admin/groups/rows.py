@@ -65,12 +65,16 @@ class GroupClientRow(NamedTuple):
     message_model: Annotated[str | None, "CLUSTERING or BROADCASTING", Rank.EXTRA]
     subscriptions: Annotated[list[str], "topic:expression of each topic"]
     queues: Annotated[
-        list[str] | None, "its queues as topic:queue; null if it does not answer", Rank.KEY
+        list[str] | None,
+        "its queues as topic:queue; where it does not answer those that it announced last, null "
+        "for none",
+        Rank.KEY,
     ]
     last_heartbeat_timestamp: Annotated[int, Wide("time of its last heartbeat")]
     consume_from_where: Annotated[str | None, Wide("its start without progress")]
     running_info: Annotated[
-        dict[str, Any] | None, Wide("its settings, queues and statistics; null as for queues")
+        dict[str, Any] | None,
+        Wide("its settings, queues and statistics; null if it does not answer"),
     ]
 
 

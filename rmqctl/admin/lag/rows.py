@@ -43,6 +43,12 @@ Risk = Annotated[
 ]
 
 
+def _unknown(row: "LagRow | LagTopicRow | LagQueueRow") -> tuple[str, ...]:
+    if row.lag == 0 or row.oldest_unread_age_ms is not None:
+        return ()
+    return ("oldest_unread_timestamp", "oldest_unread_age_ms")
+
+
 class LagRow(NamedTuple):
     """A group in a topic."""
 
@@ -64,6 +70,11 @@ class LagRow(NamedTuple):
     lost: Lost
     risk_timestamp: Risk
     unknown_queues: UnknownQueues
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The fields whose null is a value that could not be found out."""
+        return _unknown(self)
 
 
 class LagTopicRow(NamedTuple):
@@ -90,6 +101,11 @@ class LagTopicRow(NamedTuple):
     risk_timestamp: Risk
     unknown_queues: UnknownQueues
 
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The fields whose null is a value that could not be found out."""
+        return _unknown(self)
+
 
 class LagQueueRow(NamedTuple):
     """A group in a queue."""
@@ -110,3 +126,8 @@ class LagQueueRow(NamedTuple):
     status: Status
     lost: Lost
     risk_timestamp: Risk
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The fields whose null is a value that could not be found out."""
+        return _unknown(self)

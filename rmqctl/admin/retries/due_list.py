@@ -1,6 +1,6 @@
 """Due times of the delay topic, by level and target."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from analytics.lag.delayed import (
@@ -34,24 +34,33 @@ LATE_MS: Final = DELAY_FOR_A_PERIOD_MS + CLOCK_STEP_MS
 """Overdue for longer than this is a problem: a level that failed is tried again after 10 s."""
 
 
-def agenda(view: "StoreView", now_ms: int | None = None) -> Iterator[AgendaRow]:
-    """One row for each level and target, by level, then by due time.
+Held = Mapping[Level, Iterable[tuple[str, int]]]
+"""The target and the due time of each message that waits, by level."""
+
+
+def agenda(
+    view: "StoreView", now_ms: int | None = None, held: Held | None = None
+) -> Iterator[AgendaRow]:
+    """One row for each level and target, by level, then by due time; None: ``held`` is read here.
 
     A level whose saved offset is past the end of its queue has a row, too: it is unknown how many
     of the messages there were delivered, if it has any, and no process will deliver the others.
     """
     now_ms = clock_ms() if now_ms is None else now_ms
     running = bool(service(view, BROKER_SERVICES)["running"])
-    for level in levels(view):
-        by_topic: dict[str, list[DelayedMessages]] = {}
-        for one in waiting(view, level):
-            by_topic.setdefault(one.topic, []).append(one)
-        dues = {topic: [one.due_timestamp for one in held] for topic, held in by_topic.items()}
+    for level in levels(view) if held is None else held:
+        dues: dict[str, list[int]] = {}
+        for topic, due in _held(view, level) if held is None else held[level]:
+            dues.setdefault(topic, []).append(due)
         state = _state(level, min(map(min, dues.values()), default=None), now_ms, running=running)
         if state == AHEAD and not dues:
             yield _row(level, None, [], now_ms, state)
         for topic in sorted(dues, key=lambda name: (min(dues[name]), name)):
             yield _row(level, topic, dues[topic], now_ms, state)
+
+
+def _held(view: "StoreView", level: Level) -> Iterator[tuple[str, int]]:
+    return ((one.topic, one.due_timestamp) for one in waiting(view, level))
 
 
 def stranded(view: "StoreView", delays: int) -> dict[int, int | None]:
@@ -112,26 +121,32 @@ def delayed_messages(
     for level_id in dict.fromkeys(one.level for one in held):
         left_out(doubt_of_level(level_id))
     rows = [
-        DelayedRow(
-            one.due_timestamp,
-            one.message.msg_id,
-            list(one.message.keys),
-            one.topic,
-            one.queue_id,
-            one.level,
-            one.message.reconsume_times,
-            one.message.store_timestamp,
-            one.message.tags,
-            one.message.store_size,
-            one.message.queue_offset,
-            one.message.commitlog_offset,
-            one.message.offset_msg_id,
-        )
+        delayed_row(one)
         for level in levels(view)
         for one in waiting(view, level)
         if takes(wanted, one, left_out)
     ]
     return sorted(rows, key=lambda row: (row.due_timestamp, row.commitlog_offset))
+
+
+def delayed_row(one: DelayedMessages) -> DelayedRow:
+    """The row of a message that waits."""
+    message = one.message
+    return DelayedRow(
+        one.due_timestamp,
+        message.msg_id,
+        list(message.keys),
+        one.topic,
+        one.queue_id,
+        one.level,
+        message.reconsume_times,
+        message.store_timestamp,
+        message.tags,
+        message.store_size,
+        message.queue_offset,
+        message.commitlog_offset,
+        message.offset_msg_id,
+    )
 
 
 def group_of(topic: str) -> str | None:

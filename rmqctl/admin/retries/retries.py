@@ -1,8 +1,8 @@
 """Facts about the messages that a group will consume again."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from analytics.lag.delayed import (
     DelayedMessages,
@@ -20,6 +20,7 @@ from rmqctl.admin.changes import Warn, no_warning
 from rmqctl.admin.known_groups import check_known_group
 from rmqctl.admin.message_filter import EVERY_MESSAGE, MessageFilter
 from rmqctl.admin.queue_scan import QueueScan
+from rmqctl.admin.scan_progress import OnProgress, no_progress
 from storage.clock import now_ms as clock_ms
 from storage.format.errors import BodyError
 from storage.format.message import dlq_topic, retry_topic
@@ -32,17 +33,31 @@ if TYPE_CHECKING:
     from storage.readonly import StoreView
 
 
+WAITING: Final = "WAITING"
+OVERDUE: Final = "OVERDUE"
+
+
 class Retries:
     """The retries of one group at ``now_ms``."""
 
     def __init__(
-        self, view: "StoreView", broker: "Broker", group: str, now_ms: int | None = None
+        self,
+        view: "StoreView",
+        broker: "Broker",
+        group: str,
+        now_ms: int | None = None,
+        *,
+        held: Callable[[], Iterator[DelayedMessages]] | None = None,
     ) -> None:
-        """NotFound for an unknown group."""
+        """``held`` gives the retries in the delay topic; None: they are looked for.
+
+        NotFound for an unknown group.
+        """
         check_known_group(view, broker, group)
         self.group = group
         self.topic = retry_topic(group)
         self.view = view
+        self._held = held or (lambda: waiting_retries(view, group))
         self._now_ms = clock_ms() if now_ms is None else now_ms
         self._committed = broker.consumer_offsets(group).get((group, self.topic), {})
         self.unreadable = 0
@@ -54,6 +69,7 @@ class Retries:
         left_out: Warn = no_warning,
         *,
         consumed: bool = False,
+        on_progress: OnProgress = no_progress,
     ) -> list[RetryRow]:
         """The retries that wait, and those in the retry topic, by due time; where that is unknown,
         by the time of the delivery.
@@ -67,7 +83,8 @@ class Retries:
         """
         held = [one for one in self.waiting() if takes(wanted, one, left_out)]
         dated = [(one.due_timestamp, self._waiting_row(one)) for one in held]
-        scan = QueueScan(self.view, self.topic, wanted, {} if consumed else self._committed)
+        begins = {} if consumed else self._committed
+        scan = QueueScan(self.view, self.topic, wanted, begins, on_progress)
         unknown = self.unknown(wanted)
         for sentence in self.doubts(wanted):
             left_out(sentence)
@@ -83,11 +100,17 @@ class Retries:
 
     def waiting(self) -> Iterator[DelayedMessages]:
         """Retries that wait in the delay topic, by level; including dead letters on their way."""
-        return waiting_retries(self.view, self.group)
+        return self._held()
 
     def ready(self) -> Iterator["MessageExt"]:
         """Retries in the retry topic that the group has not read past."""
         yield from QueueScan(self.view, self.topic, None, self._committed).messages()
+
+    def ready_state(self) -> Any:
+        """What changes if a retry comes into the retry topic or goes, or is consumed."""
+        ids = QueueScan(self.view, self.topic).queue_ids()
+        bounds = {queue_id: self.view.queue_bounds(self.topic, queue_id) for queue_id in ids}
+        return bounds, dict(self._committed)
 
     def unknown(self, wanted: MessageFilter = EVERY_MESSAGE) -> dict[int, str]:
         """The queues of the retry topic of which it is unknown what the group has consumed, each
@@ -112,7 +135,7 @@ class Retries:
     def _waiting_row(self, one: DelayedMessages) -> RetryRow:
         message = one.message
         failed = failed_timestamp(message)
-        state = "WAITING" if one.due_timestamp > self._now_ms else "OVERDUE"
+        state = waiting_state(one.due_timestamp, self._now_ms)
         at = message.store_timestamp if failed is None else failed
         return self._row(message, state, one.due_timestamp, at)
 
@@ -137,6 +160,11 @@ class Retries:
             state,
             message.offset_msg_id,
         )
+
+
+def waiting_state(due_timestamp: int, now_ms: int) -> str:
+    """The state of a retry in the delay topic."""
+    return WAITING if due_timestamp > now_ms else OVERDUE
 
 
 def waiting_retries(view: "StoreView", group: str) -> Iterator[DelayedMessages]:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, NamedTuple
 
-from rmqctl.output.fields import Fit, OmitNull, Rank, Wide
+from rmqctl.output.fields import Fit, Null, OmitNull, Rank, Wide
 
 
 class RetryRow(NamedTuple):
@@ -16,7 +16,7 @@ class RetryRow(NamedTuple):
     reconsume_times: Annotated[int, "how often it was sent back"]
     failed_timestamp: Annotated[int | None, "when it was last sent back"]
     due_timestamp: Annotated[
-        int | None, "when it is, or was, due; null if that is unknown", Rank.KEY
+        int | None, "when it is, or was, due; null if that is unknown", Rank.KEY, Null.UNKNOWN
     ]
     reason: Annotated[
         str | None, "reason of the last failure; null if it was not recorded", Rank.KEY
@@ -31,6 +31,7 @@ class RetryRow(NamedTuple):
             "WAITING, OVERDUE, READY (in the retry topic) or CONSUMED (read past there); null: "
             "unknown"
         ),
+        Null.UNKNOWN,
     ]
     offset_msg_id: Annotated[str, Wide("store host and log position")]
 
@@ -75,6 +76,13 @@ class AgendaRow(NamedTuple):
     saved_offset: Annotated[int | None, Wide("progress of the level in delayOffset.json")]
     min_offset: Annotated[int, Wide("first offset of the level's queue")]
     max_offset: Annotated[int, Wide("end of the level's queue")]
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The fields whose null is a value that could not be found out."""
+        if self.messages is not None:
+            return ()
+        return ("messages", "next_timestamp", "last_timestamp", "overdue")
 
 
 class DelayedRow(NamedTuple):

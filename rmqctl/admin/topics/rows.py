@@ -32,6 +32,11 @@ class TopicDescription(NamedTuple):
     last_timestamp: Annotated[int | None, "when the newest one was stored"]
     groups: Annotated[list[str], "groups with progress in it"]
 
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The fields whose null is a value that could not be found out."""
+        return ("first_timestamp", "last_timestamp") if self.messages else ()
+
 
 class TopicQueueRow(NamedTuple):
     """One queue of a topic."""
@@ -44,6 +49,11 @@ class TopicQueueRow(NamedTuple):
     count: Annotated[int, "stored messages", Rank.MAIN]  # type: ignore[assignment]  # a tuple's method
     first_timestamp: Annotated[int | None, "when the oldest one was stored"]
     last_timestamp: Annotated[int | None, "when the newest one was stored", Rank.MAIN]
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The fields whose null is a value that could not be found out."""
+        return ("first_timestamp", "last_timestamp") if self.count else ()
 
 
 class CreatedTopicRow(NamedTuple):

@@ -1,5 +1,6 @@
 """Looks at dead letters: the groups that have some, those of one group, and one in full."""
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -9,6 +10,7 @@ from rmqctl.admin.dead_letters.description import body_error
 from rmqctl.admin.dead_letters.rows import DeadLetter, DeadLetterGroupRow, DeadLetterRow, DlqRow
 from rmqctl.admin.left_out import tell_unreadable
 from rmqctl.admin.retries.rows import AttemptRow
+from rmqctl.errors import UsageProblem
 from rmqctl.output.fields import fields_of
 from rmqctl.output.shaping import predicate_of
 from rmqctl.output.view import Format, View
@@ -33,6 +35,9 @@ def _groups(source: Source, place: Place) -> Iterable[Any]:
 def _counts(source: Source, place: Place) -> Iterator[Any]:
     """The counts; nothing is read again while no dead letter has come, gone or been marked."""
     found = dead_letters.DeadLetters(source.view, source.broker, place.name)
+    if (by := by_of(place)) not in BY:
+        command = shlex.join(("rmqctl", "dlq", "groups", place.name, "--by", by))
+        raise UsageProblem(f"BY is one of {', '.join(BY)}, not {by!r}; '{command}' has others")
     wanted = (_signature(found), by_of(place))
     kept = source.memory.get("dead letters")
     if kept is None or kept[0] != wanted:
@@ -123,9 +128,7 @@ def _condition(by: str, value: str | None) -> str:
         except ValueError:
             return f"dead_timestamp = {value}"
         return f"dead_timestamp >= '{value}' and dead_timestamp < '{end}'"
-    field = _FIELDS.get(by)
-    if field is None:
-        return "handled = false"
+    field = _FIELDS[by]
     if value is None:
         return f"not {field}" if by == "key" else f"{field} = null"
     return f"{field} = {_quoted(value)}" if _can_be_quoted(value) else _pattern(field, value)

@@ -3,19 +3,59 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
+from analytics.lag.delayed import levels
 from rmqctl.admin import retries
+from rmqctl.admin.retries.retries import OVERDUE, WAITING, waiting_state
 from rmqctl.admin.retries.rows import AgendaRow, RetryRow
+from storage.format.message import dlq_topic, retry_topic
 
-from .look import Look, Place, Source
+from .delayed import messages_of, waiting_rows
+from .look import Look, Place, Progress, Source
+
+_MEMORY: Final = "retries"
 
 
 def _agenda(source: Source, place: Place) -> Iterable[Any]:
-    return retries.agenda(source.view, source.now_ms)
+    found = waiting_rows(source)
+    held = {
+        level: [(row.topic, row.due_timestamp) for row in rows] for level, rows in found.items()
+    }
+    return list(retries.agenda(source.view, source.now_ms, held))
 
 
 def _retries(source: Source, place: Place) -> Iterable[Any]:
-    found = retries.Retries(source.view, source.broker, place.name, source.now_ms)
-    return found.rows(left_out=source.notice)
+    """The retries; none is read again while none has come, gone or been consumed."""
+    group = place.name
+    targets = (retry_topic(group), dlq_topic(group))
+    held = [row for rows in waiting_rows(source).values() for row in rows if row.topic in targets]
+    found = retries.Retries(
+        source.view,
+        source.broker,
+        group,
+        source.now_ms,
+        held=lambda: messages_of(source, held),
+    )
+    doubts = [level for level in levels(source.view) if level.is_in_doubt]
+    wanted = (group, held, found.ready_state(), doubts)
+    kept = source.memory.get(_MEMORY)
+    if kept is None or kept[0] != wanted:
+        notices: list[str] = []
+
+        def told(done: int, total: int) -> None:
+            source.advance(Progress(done, total, "messages"))
+
+        rows = found.rows(left_out=notices.append, on_progress=told)
+        kept = source.memory[_MEMORY] = wanted, rows, notices
+    for notice in kept[2]:
+        source.notice(notice)
+    return [_now(row, source.now_ms) for row in kept[1]]
+
+
+def _now(row: RetryRow, now_ms: int) -> RetryRow:
+    """A row as it is now: one that waited may be overdue."""
+    if row.state not in (WAITING, OVERDUE) or row.due_timestamp is None:
+        return row
+    return row._replace(state=waiting_state(row.due_timestamp, now_ms))
 
 
 AGENDA: Final = Look(

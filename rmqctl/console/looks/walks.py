@@ -70,6 +70,7 @@ def _follow(source: Source, place: Place) -> Iterator[Any]:
     queues = selection.queues_of(broker, topic, wanted)
     cut = one_moment(broker.view, topic, queues)
     at = {q: cut.queue_bounds(topic, q)[1] for q in queues}
+    places = {q: _place(broker.view, topic, q, at[q] - 1) for q in queues}
     came = looked = left_out = 0
     while True:
         known = broker.wait_for_messages(None, 0)
@@ -79,7 +80,17 @@ def _follow(source: Source, place: Place) -> Iterator[Any]:
         queues = selection.queues_of(broker, topic, wanted)
         cut = one_moment(broker.view, topic, queues)
         for q in queues:
-            new[q] = cut.queue_bounds(topic, q)[1] - at.setdefault(q, 0)
+            low, end = cut.queue_bounds(topic, q)
+            before = at.setdefault(q, 0)
+            if end < before or _is_another(
+                places.get(q), _place(broker.view, topic, q, before - 1)
+            ):
+                notes.add(f"queue {q} of {topic} was made anew: all its messages are new")
+                at[q] = low
+            elif before < low:  # they were deleted while they waited here
+                left_out += low - before
+                at[q] = low
+            new[q] = end - at[q]
         waiting = sum(new.values())
         for q, count in new.items():
             take = count
@@ -90,9 +101,10 @@ def _follow(source: Source, place: Place) -> Iterator[Any]:
             take = min(take, _AT_ONCE)
             spans.append(selection.Span(q, at[q], at[q] + take))
             at[q] += take
+            places[q] = _place(broker.view, topic, q, at[q] - 1)
         came = looked + left_out + sum(span.end or 0 for span in spans)
         came -= sum(span.start for span in spans)
-        came += sum(broker.max_offset(topic, q) - at[q] for q in new)
+        came += sum(max(0, broker.max_offset(topic, q) - at[q]) for q in new)
         source.advance(Progress(looked, came, "messages", left_out))  # before any of their rows
         in_order = QueuesInOrder(
             broker, [Part(topic, spans, ObjectFetcher(broker, topic, READER, None))]
@@ -117,6 +129,16 @@ def _follow(source: Source, place: Place) -> Iterator[Any]:
             time.sleep(max(_PAUSE_S, _SHARE * (time.monotonic() - begun)))
         else:
             broker.wait_for_messages(known, _WAIT_MS, topic)
+
+
+def _place(view: "StoreView", topic: str, queue_id: int, offset: int) -> int | None:
+    """Where the record of a message is in the log; None if it is not known any more."""
+    unit = view.unit(topic, queue_id, offset) if offset >= 0 else None
+    return None if unit is None else unit[0]
+
+
+def _is_another(before: int | None, now: int | None) -> bool:
+    return None not in (before, now) and before != now
 
 
 def one_moment(view: "StoreView", topic: str, queues: Sequence[int]) -> LogCut:

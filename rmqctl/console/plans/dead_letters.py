@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from rmqctl.admin.changes import Change
 from rmqctl.console.looks.look import Progress
 from rmqctl.console.prompt import Prompt
+from rmqctl.errors import NotFound
 from storage.counted import counted
 from storage.parse.durations import parse_rate
 
@@ -33,20 +34,41 @@ class Letters(NamedTuple):
     by: str | None = None
     value: str | None = None
     zone: tzinfo | None = None
+    unhandled: bool = False
+    """Whether the ids are those of marks: what was handled since is not meant."""
 
-    def selection(self, now_ms: int) -> "MessageSelection":
-        """The selection of the functions of rmqctl.admin."""
+    def selection(self, making: Making) -> "MessageSelection":
+        """The selection of the functions of rmqctl.admin. NotFound for an unknown group or id,
+        and where all that were marked are handled."""
         from rmqctl.admin.dead_letters import in_group
         from rmqctl.admin.message_filter import MessageFilter, MessageSelection
 
         if self.by is None:
-            return MessageSelection(self.ids)
-        test = in_group(self.by, self.value, self.zone, now_ms)
+            return MessageSelection(self._left(making) if self.unhandled else self.ids)
+        test = in_group(self.by, self.value, self.zone, making.now_ms)
         return MessageSelection(wanted=MessageFilter(predicate=test))
+
+    def _left(self, making: Making) -> tuple[str, ...]:
+        """The ids of those that are not handled; a sentence has the number of the others."""
+        from rmqctl.admin.dead_letters.dead_letters import DeadLetters, place_of
+
+        letters = DeadLetters(making.view, making.broker, self.group)
+        left = []
+        for done, one in enumerate(self.ids):
+            making.advance(Progress(done, len(self.ids), "messages"))
+            if not letters.is_handled(place_of(letters.find(one))):
+                left.append(one)
+        gone = len(self.ids) - len(left)
+        if not left:
+            raise NotFound("all marked dead letters were handled meanwhile")
+        if gone:
+            verb = "was handled meanwhile and is" if gone == 1 else "were handled meanwhile and are"
+            making.warn(f"{gone} of the marked dead letters {verb} left out")
+        return tuple(left)
 
     def words(self, change: Change | None = None) -> tuple[str, ...]:
         """The arguments that select the same: ids, or ``--all``."""
-        if self.by is None:
+        if self.by is None and (change is None or not self.unhandled):
             return self.ids or ("--all",)
         if change is None:
             return ("OFFSET...",)
@@ -99,7 +121,7 @@ class Redrive(Questions):
                 making.view,
                 making.broker,
                 letters.group,
-                letters.selection(making.now_ms),
+                letters.selection(making),
                 target=target,
                 writing=dead_letters.Writing(making.java_check, pace=pace.wait),
                 now_ms=making.now_ms,
@@ -181,7 +203,7 @@ def acknowledge(letters: Letters) -> Wish:
             making.view,
             making.broker,
             letters.group,
-            letters.selection(making.now_ms),
+            letters.selection(making),
             left_out=making.warn,
             java_check=making.java_check,
             on_progress=_told(making),

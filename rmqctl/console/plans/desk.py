@@ -11,7 +11,7 @@ from rmqctl.console.looks.look import Place, Progress
 from rmqctl.errors import CliError
 
 from .allowed import forbidden
-from .offered import OFFERED, SHOWN, Here
+from .offered import OF_STORE, OFFERED, SHOWN, Here
 
 if TYPE_CHECKING:
     from rmqctl.cli.context import Cli
@@ -51,6 +51,8 @@ class Desk:
         self._copy = copy
         self._quit = quit_
         self._work: Work | None = None
+        self._meant: Sequence[Pane] = ()
+        """The panes of whose rows the change is; their marks end with it."""
         self._unwanted = threading.Event()
         """Set once the plan that is being made is not wanted any more."""
         self.writes = False
@@ -162,6 +164,7 @@ class Desk:
             self.command = sheet.command()
             return f"read only (:write {self.store_name}); the command above does it (Y copies it)"
         self.open(asked, place)
+        self._meant = () if action in OF_STORE else (pane, *panes)
         return ""
 
     def open(self, asked: Any, place: Place) -> None:
@@ -170,6 +173,7 @@ class Desk:
 
         from .sheet import Calls, Sheet
 
+        self._meant = ()
         calls = Calls(self._plan, self._apply, self._stop, self._close, self._copy, self._quit)
         view = self._cli.view._replace(
             format=Format.TABLE, terminal=True, remark=None, nothing=None
@@ -234,6 +238,8 @@ class Desk:
     def _take_done(self, done: "Done") -> None:
         if done.complete:
             self._work = None
+            for pane in () if done.untouched else self._meant:
+                pane.table.marked.clear()
             if self.sheet is not None and self.sheet.wish and self.sheet.wish.replaces_files:
                 self._reader.reopen()
         if self.sheet is not None:

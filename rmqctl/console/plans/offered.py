@@ -122,8 +122,11 @@ def marked(pane: "Pane") -> list[Any]:
     table = pane.table
     rows = [row for row in table.shown if table.key_of(row) in table.marked]
     if len(rows) < len(table.marked):
-        hidden = len(table.marked) - len(rows)
-        raise ValueError(f"{hidden} of {len(table.marked)} marked rows are not shown (a filter?)")
+        many = len(table.marked)
+        gone = len(table.marked.difference(map(table.key_of, table.all_rows)))
+        if gone:
+            raise ValueError(f"{gone} of {many} marked rows are gone; * twice takes all marks off")
+        raise ValueError(f"{many - len(rows)} of {many} marked rows are not shown (a filter?)")
     if not rows and (row := pane.row()) is not None:
         rows = [row]
     return rows
@@ -177,6 +180,8 @@ def _acknowledge(here: Here) -> Asked:
 
 def _letters(here: Here) -> "Letters":
     """The dead letters that are marked or of the group of a value under the cursor."""
+    from rmqctl.console.looks.dead_letters import LETTERS
+
     from .dead_letters import Letters, ids_of
 
     pane, row = here.pane, here.pane.row()
@@ -193,9 +198,8 @@ def _letters(here: Here) -> "Letters":
         words = pane.look.words(pane.place)
         by = words[words.index("--by") + 1] if "--by" in words else "reason"
         return Letters(group, (), by, here.one_row(by).value, here.zone)
-    is_letter = hasattr(row, "handled") and pane.look.key == ("queue_offset",)
-    if is_letter and pane.table.marked:  # those that are not shown, too
-        return Letters(group, _names(pane))
+    if pane.look is LETTERS and pane.table.marked:  # those that are not shown, too
+        return Letters(group, _names(pane), unhandled=True)
     ids = ids_of(here.rows())
     if not ids:
         raise ValueError("the cursor is on no dead letter")
@@ -265,5 +269,7 @@ OFFERED: Final[Mapping[str, Callable[[Here], Asked]]] = {
     "snapshot": _snapshot,
 }
 """What a key asks for, by its action. ValueError says why there is nothing to ask for."""
+OF_STORE: Final = frozenset({"repair", "snapshot"})
+"""Those that are about no row."""
 SHOWN: Final[Mapping[str, Callable[[Here], str]]] = {"delete": _delete}
 """What the console does not do: the command that does it."""

@@ -121,7 +121,8 @@ def do_stop(app: "ConsoleApp") -> None:
     for pane in app.panes:
         reader = app.walker if pane.look.walk else app.reader
         if pane.can_be_stopped and reader is not None:
-            reader.stop_look(pane.number)
+            for number in pane.numbers.values():
+                reader.stop_look(number)
 
 
 def do_check(app: "ConsoleApp") -> None:

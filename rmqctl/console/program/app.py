@@ -286,7 +286,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
     def ends(self, pane: Pane) -> bool:
         """Whether what is read for a pane is to end, and has not ended yet."""
         reader = self.walker if pane.look.walk else self.reader
-        return reader is not None and reader.stops(pane.number)
+        return reader is not None and any(map(reader.stops, pane.numbers.values()))
 
     def read(self, pane: Pane) -> None:
         """Read what a pane shows anew, after what waits to be read."""
@@ -299,7 +299,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
             for look in pane.looks:
                 self._number += 1
                 reader.ask(Asked(look, pane.place, everything, self._number))
-            pane.number = self._number
+                pane.numbers[look] = pane.number = self._number
 
     def _walks(self) -> Reader:
         if self.walker is not None and self.walker.path != self.cli.store.path:

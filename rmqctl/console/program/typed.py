@@ -28,6 +28,8 @@ def carry_out(app: "ConsoleApp", text: str) -> None:
             switch(app, rest.strip())
         elif word == "where":
             app.pane.set_where(rest or None)
+            if app.pane.look.endless:  # the condition is a part of the place
+                app.places[app.at] = app.pane.place
             app.look()  # it may be about rows that are left out else
         elif word == "all":
             app.everything = not app.everything

@@ -6,6 +6,7 @@ import json
 import os
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from broker.errors import (
 from broker.members.manager import JOINS_LOCK
 from storage.configs.subscription_groups import SubscriptionGroupConfig
 from storage.coordination.locks import ProcessLock
+from storage.coordination.processes import ProcessEntries, ProcessEntry
 from storage.errors import WriteLockTimeoutError
 from storage.format.message import Message, MessageQueue, retry_topic
 from tests.support.broker_puppet import broker_puppet
@@ -432,3 +434,72 @@ def test_a_producer_of_another_process_is_asked_about_its_half_message(broker):
         asked = other.call("was_asked_about", client_id="b")
     assert asked[:4] == ["p", 22, "REAL", "half"]
     assert asked[4] == message.properties
+
+
+@pytest.mark.slow
+def test_a_reader_asks_without_being_in_the_list_of_processes(broker, open_broker):
+    reader = open_broker(read_only=True)
+    processes = ProcessEntries(broker.view.root)
+    with broker_puppet(broker.view.root) as member:
+        member.call("join", client_id="b", group="g")
+        before = set(processes.folder.iterdir())
+        assert reader.members.calls.consumer_running_info("g", "b") == {"group": "g", "threads": 20}
+        assert [info.name.partition("-")[0] for info in processes.living()] == [str(member.pid)]
+        assert processes.dead() == []
+        assert reader.members.notices.name is None
+        reader.close()
+        assert set(processes.folder.iterdir()) == before
+
+
+@pytest.mark.slow
+def test_a_reader_adopts_nothing_of_the_dead_and_removes_nothing(broker, open_broker):
+    reader = open_broker(read_only=True)
+    processes = ProcessEntries(broker.view.root)
+    with (
+        broker_puppet(broker.view.root) as member,
+        broker_puppet(broker.view.root) as dead,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        member.call("join", client_id="b", group="g")
+        dead.call("join", client_id="c", group="h")
+        member.stop()  # or it would remove what the dead one has left
+        dead.kill()
+        (left,) = processes.dead()
+        files = set(processes.folder.glob(f"{left.name}*"))
+        answer = pool.submit(reader.members.calls.consumer_running_info, "g", "b")
+        eventually(lambda: list(processes.folder.glob(f".{os.getpid()}-*.life")))
+        member.kill()
+        with pytest.raises(BrokerSystemError, match="has ended"):
+            answer.result(5)
+        reader.close()
+        assert left in processes.dead()
+        assert set(processes.folder.glob(f"{left.name}*")) == files
+
+
+def test_what_a_killed_reader_has_left_is_removed_by_the_next_member_after_a_minute(broker):
+    processes = ProcessEntries(broker.view.root)
+    killed = ProcessEntry(processes, {}, listed=False)
+    life = processes.life_path(f".{killed.name}")
+    os.utime(life, (1, 1))
+    processes.remove_unfinished()
+    assert life.exists(), "its process lives"
+    killed.after_fork()  # as a process that is gone: it removes nothing
+    killed.close()
+    assert processes.path(killed.name, ".in").exists()
+    broker.connect("a", RecordingClient())
+    (own,) = processes.living()
+    assert {path.name.partition(".")[0] for path in processes.folder.iterdir()} == {own.name}
+
+
+def test_queues_of_a_member_are_announced_and_read_by_others(broker, open_broker):
+    queues = (MessageQueue("T", "a", 0), MessageQueue("T", "a", 3), MessageQueue("U", "b", 1))
+    broker.connect("a", RecordingClient())
+    broker.heartbeat(heartbeat("a", consumer("g", "T")._replace(queues=queues)))
+    (seen,) = open_broker(read_only=True).consumer_connection("g")
+    assert seen.consumer.queues == queues
+    broker.heartbeat(heartbeat("a", consumer("g", "T")._replace(queues=())))
+    (seen,) = open_broker(read_only=True).consumer_connection("g")
+    assert seen.consumer.queues == ()
+    broker.heartbeat(heartbeat("a", consumer("g", "T")))
+    (seen,) = open_broker(read_only=True).consumer_connection("g")
+    assert seen.consumer.queues is None

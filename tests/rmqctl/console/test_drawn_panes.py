@@ -133,11 +133,11 @@ def test_a_map_says_how_many_queues_have_no_room():
     [
         (
             80,
-            " LAG >=812,004  oldest 41m  in 214.0/s out 1.0/s  drains never  retry 3  dlq 5",
+            " LAG >=812,004  oldest >=41m  in 214.0/s out 1.0/s  drains never  retry 3",
         ),
         (
             140,
-            " LAG >=812,004  oldest 41m  in 214.0/s out 1.0/s  drains never  retry 3  dlq 5"
+            " LAG >=812,004  oldest >=41m  in 214.0/s out 1.0/s  drains never  retry 3  dlq 5"
             "  RISK in 5h10m",
         ),
     ],
@@ -156,8 +156,35 @@ def test_figures_of_a_group(width, text):
 def test_unknown_figures_are_question_marks():
     row = lag_row(lag=None, rate_in=None, rate_out=None, retry=None, oldest_unread_age_ms=None)
     assert texts([figures([row], 80, NOW)]) == [
-        " LAG ?  oldest -  in ?/s out ?/s  drains ?  retry ?  dlq 5"
+        " LAG ?  oldest ?  in ?/s out ?/s  drains ?  retry ?  dlq 5"
     ]
+
+
+def test_the_oldest_message_of_a_group_is_unknown_where_that_of_one_topic_is():
+    known = lag_row(lag=5, oldest_unread_age_ms=60_000)
+    unread = lag_row(topic="mails", lag=3, oldest_unread_age_ms=None)
+    for rows, text in (
+        ([known], "oldest 1m  "),
+        ([lag_row(lag=0)], "oldest -  "),
+        ([unread], "oldest ?  "),
+        ([known, unread], "oldest >=1m  "),
+        ([known._replace(unknown_queues=1)], "oldest >=1m  "),
+        ([known, lag_row(topic="mails", lag=0)], "oldest 1m  "),
+    ):
+        assert text in texts([figures(rows, 120, NOW)])[0]
+
+
+def test_ages_of_a_topic_are_bounds_where_those_of_a_queue_are_unknown():
+    known = TopicQueueRow("t", "b", 0, 0, 5, 5, NOW - 60_000, NOW - 1_000)
+    empty = TopicQueueRow("t", "b", 1, 5, 5, 0, None, None)
+    unread = TopicQueueRow("t", "b", 2, 0, 3, 3, None, None)
+    for rows, text in (
+        ([known, empty], "oldest 1m   newest 1s"),
+        ([empty], "oldest -   newest -"),
+        ([unread], "oldest ?   newest ?"),
+        ([known, unread], "oldest >=1m   newest <=1s"),
+    ):
+        assert texts([topic_pane.figures(rows, [], NOW)])[0].endswith(text)
 
 
 def test_a_trend_has_the_times_below_it_where_it_is_high():

@@ -3,10 +3,12 @@
 import pytest
 
 from rmqctl.console.looks.look import Place
+from tests.rmqctl.console.test_letters_read import rich
 from tests.rmqctl.console.test_messages import stocked
 from tests.support.console import drive
+from tests.support.rich_store import GROUP
 
-__all__ = ["stocked"]
+__all__ = ["rich", "stocked"]
 
 
 @pytest.mark.slow
@@ -51,3 +53,18 @@ def test_a_place_with_a_number_that_is_none_is_refused(stocked, place, sentence)
         assert "invalid literal" not in console.app.notice
 
     drive(stocked, steps)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("by", ["host", "age", "shape", "nonsense"])
+def test_dead_letters_are_not_counted_by_what_no_condition_selects(rich, by):
+    async def steps(console):
+        await console.until(f"BY is one of reason, tag, key, hour, not '{by}'")
+        counts, letters = console.app.panes[:2]
+        assert counts.table.total == letters.table.total == 0
+        await console.press("R")
+        assert console.app.desk.command is None
+        await console.press("b")
+        await console.until(lambda: console.app.panes[1].table.total > 0)
+
+    drive(rich, steps, "dlq", GROUP, by, size=(140, 40))

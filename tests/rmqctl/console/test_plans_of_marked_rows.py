@@ -4,11 +4,13 @@ import json
 
 import pytest
 
+from broker.embedded.broker import EmbeddedBroker
 from storage.format.message import Message
 from tests.rmqctl.console.test_changes import turn_on
+from tests.rmqctl.console.test_changes_of_messages import carry_out
 from tests.support.cli import run
 from tests.support.console import drive
-from tests.support.dead_letters import bury
+from tests.support.dead_letters import bury, give_back
 from tests.support.hand_made import TINY, HandMade
 
 
@@ -173,3 +175,120 @@ def test_a_reset_of_a_light_topic_names_it_as_the_command_takes_it(tmp_path):
         assert said(console.app) == "rmqctl offset reset g -t %LMQ%room --to-datetime TIME"
 
     drive(store, steps, "group", "g")
+
+
+def planned(console):
+    """The queue offsets of a plan."""
+    return [row.queue_offset for row in console.app.desk.sheet.pane.table.shown]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", ["R", "A"])
+def test_marks_end_with_the_change_that_was_made_with_them(stocked, key):
+    async def steps(console):
+        app = console.app
+        await turn_on(console)
+        await console.press("tab", "space", key)
+        if key == "R":
+            await console.press("enter")
+        await console.until("Type billing")
+        assert planned(console) == [0]
+        await carry_out(console)
+        await console.press("escape", "ctrl+r")
+        await console.until(lambda: app.pane.row() and app.pane.row().queue_offset != 0)
+        assert app.pane.table.marked == set()
+        await console.press("A")
+        await console.until("Type billing")
+        assert planned(console) == [app.pane.row().queue_offset]
+
+    drive(stocked, steps, "dlq", "billing", size=(140, 24))
+
+
+@pytest.mark.slow
+def test_marks_stay_where_nothing_was_done(stocked):
+    async def steps(console):
+        app = console.app
+        await turn_on(console)
+        await console.press("tab", "space", "A")
+        await console.until("Type billing")
+        await console.press("escape")
+        assert app.pane.table.marked == {(0,)}
+        await console.press("A")
+        await console.until("Type billing")
+        run("dlq", "ack", "billing", "0", "--yes", "-S", stocked)
+        await console.press("enter", "enter")
+        await console.type("billing")
+        await console.press("enter")
+        await console.until(lambda: "nothing was changed" in app.desk.sheet.banner)
+        assert app.pane.table.marked == {(0,)}
+
+    drive(stocked, steps, "dlq", "billing", size=(140, 24))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", ["R", "A"])
+def test_marked_letters_that_were_handled_meanwhile_are_left_out(stocked, key):
+    sentence = "1 of the marked dead letters was handled meanwhile and is left out"
+
+    async def steps(console):
+        app = console.app
+        await turn_on(console)
+        await console.press("tab", "asterisk")
+        assert app.pane.table.marked == {(0,), (2,)}
+        app.paused = True
+        assert run("dlq", "ack", "billing", "0", "--yes", "-S", stocked).code == 0
+        await console.press(key)
+        if key == "R":
+            await console.press("enter")
+        await console.until("Type billing")
+        assert sentence in console.words()
+        assert planned(console) == [2]
+        verb = {"R": "redrive", "A": "ack"}[key]
+        assert app.desk.sheet.command() == f"rmqctl dlq {verb} billing 2"
+        await console.press("escape")
+        assert run("dlq", "ack", "billing", "2", "--yes", "-S", stocked).code == 0
+        await console.press(key)
+        if key == "R":
+            await console.press("enter")
+        await console.until("all marked dead letters were handled meanwhile")
+        assert not app.desk.sheet.plan.can_be_done
+
+    drive(stocked, steps, "dlq", "billing", size=(140, 24))
+
+
+@pytest.mark.slow
+def test_the_summary_of_a_redrive_has_the_letters_that_were_handled_before(stocked):
+    assert run("dlq", "ack", "billing", "0", "--yes", "-S", stocked).code == 0
+    planned = run("dlq", "redrive", "billing", "0", "1", "--dry-run", "-S", stocked)
+    assert "1 of them was handled before, and is sent all the same" in planned.err
+    planned = run("dlq", "redrive", "billing", "1", "--dry-run", "-S", stocked)
+    assert "handled before" not in planned.err
+
+
+@pytest.mark.slow
+def test_marks_of_retries_end_with_their_change_and_those_that_are_gone_are_called_so(stocked):
+    with EmbeddedBroker.open(stocked) as broker:
+        for number in range(3):
+            sent = broker.send(Message("orders", b"again %d" % number))
+            (one,) = broker.query_unique("orders", sent.msg_id)
+            give_back(broker, "billing", one, level=18)
+
+    async def steps(console):
+        app = console.app
+        await turn_on(console)
+        await console.press("space", "D")
+        await carry_out(console)
+        await console.press("escape", "ctrl+r")
+        await console.until(lambda: len(app.pane.table.shown) == 2)
+        assert app.pane.table.marked == set()
+        offset_msg_id = app.pane.row().offset_msg_id
+        await console.press("space")
+        run("retry", "dead", "billing", offset_msg_id, "--yes", "-S", stocked)
+        await console.press("ctrl+r")
+        await console.until(lambda: len(app.pane.table.shown) == 1)
+        await console.press("N")
+        assert said(app) == "1 of 1 marked rows are gone; * twice takes all marks off"
+        await console.press("asterisk", "asterisk", "N")
+        await console.until("Type billing")
+
+    drive(stocked, steps, "retries", "billing", size=(140, 24))

@@ -68,6 +68,12 @@ def test_with_a_filter_every_message_is_looked_at(stocked):
         await console.until(lambda: console.app.panes[0].progress == (0, 0, "messages", 0))
         produce(stocked, "orders", 20)
         await console.until("20 came, 20 looked at, 2 match")
+        assert "body ~" in console.lines()[1]
+        await console.type(":where tags = A")
+        await console.press("enter")
+        await console.until(lambda: "tags = A" in console.lines()[1])
+        assert "body ~" not in console.lines()[1]
+        assert console.app.place == console.app.panes[0].place
         await console.press("x")
         await console.until("stopped")
 
@@ -185,3 +191,18 @@ def test_the_reading_of_the_disk_says_how_many_topics_were_read(stocked):
         rows = list(store_looks.DISK.read(source, Place("health")))
     topics = sum(row.kind == "topic" for row in rows)
     assert come == [Progress(done, topics, "topics") for done in range(topics)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "words", ["--where tags=A", "--where=tags=A", "--where=tags=A --where tags=B"]
+)
+def test_the_condition_of_new_messages_is_dropped_however_it_was_given(stocked, words):
+    async def steps(console):
+        await console.until("follow   --where")
+        await console.type(":where")
+        await console.press("enter")
+        await console.until(lambda: console.app.place == Place("follow", ("orders", "*", "")))
+        assert "--where" not in console.text()
+
+    drive(stocked, steps, "follow", "orders", "*", words)

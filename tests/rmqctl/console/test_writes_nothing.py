@@ -14,16 +14,20 @@ from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 from textual.events import Key as KeyEvent
 
 from broker.embedded.broker import EmbeddedBroker
+from broker.members.living import members_by_group
 from broker.new_store import create_store
 from rmqctl.console.keys import KEYS, keys_of
 from rmqctl.console.plans.sheet import Stage
 from rmqctl.console.screens.table import spec_of
 from storage.clock import now_ms
 from storage.config import SMALL_STORE
+from storage.configs.topics import TopicConfig
 from storage.format.message import Message
 from tests.rmqctl.console.test_rows import RICH_NAMES, places
 from tests.support.cli import run
 from tests.support.console import drive, terminal
+from tests.support.consumer_puppet import consumer_puppet
+from tests.support.consumers import eventually
 from tests.support.dead_letters import bury, give_back
 from tests.support.rich_store import make_rich_store
 
@@ -228,8 +232,68 @@ def test_no_system_call_of_a_walk_opens_a_file_of_the_store_for_writing(tmp_path
         console.until("READ ONLY")
         console.send(":q\r")
         assert console.ended() == 0
+    check_calls(log, store)
+    assert files_of(store) == before
+
+
+def check_calls(log, store):
+    """Of the calls that strace wrote, those with a file of the store only read."""
     calls = [line for line in log.read_text("utf-8", "replace").splitlines() if str(store) in line]
     assert any("O_RDONLY" in line for line in calls)
     assert [line for line in calls if WRITING.search(line) or LOCKING.search(line)] == []
     assert [line for line in calls if not READING.search(line)] == []
-    assert files_of(store) == before
+
+
+@pytest.fixture
+def store_with_members(tmp_path):
+    """A store beside which a member of ``g`` with queue 0 of T is stopped, and one is dead."""
+    store = tmp_path / "s"
+    create_store(store, SMALL_STORE)
+    with EmbeddedBroker.open(store) as broker:
+        broker.update_topic(TopicConfig("T", 2, 2))
+        broker.send(Message("T", b"one"), 0)
+
+    def announced():
+        return sorted(
+            [queue.queue_id for queue in member.consumer.queues if queue.topic == "T"]
+            for member in members_by_group(store)["g"]
+        )
+
+    with consumer_puppet(store, "g", "a") as member, consumer_puppet(store, "g", "b") as dead:
+        member.call("wait_for_queues", queues=[0])
+        dead.call("wait_for_queues", queues=[1])
+        member.call("persist")
+        eventually(lambda: announced() == [[0], [1]], "they have not announced their queues")
+        member.stop()  # it writes nothing any more, answers nothing, and lives
+        dead.kill()
+        yield store
+
+
+@pytest.mark.slow
+def test_members_are_shown_with_their_queues_and_nothing_is_asked_adopted_or_removed(
+    store_with_members,
+):
+    before = files_of(store_with_members)
+
+    async def steps(console):
+        await console.read()
+        await console.until("T:0")
+        await console.press("ctrl+r")
+        await console.read()
+
+    drive(store_with_members, steps, "group", "g", size=(140, 40))
+    assert files_of(store_with_members) == before
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+@pytest.mark.slow
+def test_beside_members_no_system_call_writes_or_locks(store_with_members, tmp_path):
+    log = tmp_path / "calls"
+    rmqctl = Path(sys.executable).with_name("rmqctl")
+    tracer = ["strace", "-f", "-y", "-e", f"trace={TRACED},bind,sendto", "-o", str(log)]
+    program = [*tracer, str(rmqctl), "console", "-S", str(store_with_members), "group", "g"]
+    with terminal(store_with_members, program=program, size=(40, 140)) as console:
+        console.until("T:0")
+        console.send(":q\r")
+        assert console.ended() == 0
+    check_calls(log, store_with_members)
