@@ -226,17 +226,24 @@ def _begin_alike(
     found: Mapping[int, str],
 ) -> Found | None:
     """Where a log goes on that begins like one that the stream has read; None if none does."""
-    alike = {key: how.whole(number, key) for key in positions if how.of(number, key).same}
-    if not alike:
-        return None
-    key = max(alike, key=lambda key: (alike[key].is_whole, positions[key].offset))
-    position, log = positions[key], logs[number]
-    owner = next((one for one, taken in found.items() if taken == key), None)
-    if alike[key].is_whole or owner is None or not how.whole(owner, key).is_whole:
-        begin = Position(position.offset, position.marks)
-        return Found(new_key, begin, alike[key], is_new=True)
-    at = parts_at(log, logs[owner], position.offset)
-    return Found(new_key, Position(at, marks_before(log, at)), _SAME, is_new=True)
+    log = logs[number]
+    owners = {key: one for one, key in found.items()}
+    best: Found | None = None
+    known = (False, 0)
+    for key in sorted(positions, key=lambda key: -positions[key].offset):
+        offset, marks = positions[key][:2]
+        if not how.of(number, key).same:
+            continue
+        one = owners.get(key)
+        if one is not None and logs[one].end >= offset and how.whole(one, key).is_whole:
+            at = parts_at(log, logs[one], offset, known[1] if known[0] else 0)
+            begin, how_alike = Position(at, marks_before(log, at)), _SAME
+        else:  # the marks are all that is known of what the stream has read
+            begin, how_alike = Position(offset, marks), how.whole(number, key)
+        if best is None or (how_alike.is_whole, begin.offset) > known:
+            best = Found(new_key, begin, how_alike, is_new=True)
+            known = (how_alike.is_whole, begin.offset)
+    return best
 
 
 def _take_by_short_name(

@@ -358,8 +358,10 @@ def resume(
         sent_before=sent_before(view.root, group, but=task.run),
         allow_empty=allow_empty,
     )
-    since = _handled_since(view, dead_letters, task) - progress.sent
-    left = [place for place in task.places if place not in since | progress.sent]
+    sent = progress.sent
+    since = _handled_since(view, dead_letters, task) - sent
+    gone = since | sent
+    left = [place for place in task.places if place not in gone]
     planned = [
         *(_late(dead_letters, place) for place in progress.late),
         *planner.plan(_readable(map(dead_letters.at, left)), most=limits.most),

@@ -113,9 +113,10 @@ def _count(cli: Cli, view: "StoreView", run: "Search", token: "Callable[[int], T
     hits, searched, done_to = 0, 0, run.start
 
     def tell(stopped_at: int) -> None:
-        cli.one(SearchCount(hits, searched, len(run.damaged), str(token(stopped_at))))
+        damaged = run.damaged_before(stopped_at)
+        cli.one(SearchCount(hits, searched, len(damaged), str(token(stopped_at))))
         cli.out.flush()
-        _tell_damaged(cli, view, run.damaged)
+        _tell_damaged(cli, view, damaged)
 
     with closing(run.parts()) as parts:
         try:
@@ -175,11 +176,12 @@ def _print(
             cli.incomplete = True  # there may be hits in the rest
             printer.finish()
             printer.flush()
-            _tell_damaged(cli, view, run.damaged | hit_rows.unreadable)
-            cli.say(f"to continue: --resume {token(max(done_to, printer.done_to))}")
+            done_to = max(done_to, printer.done_to)
+            _tell_damaged(cli, view, run.damaged_before(done_to) | hit_rows.unreadable)
+            cli.say(f"to continue: --resume {token(done_to)}")
             raise
     printer.finish()
-    _tell_damaged(cli, view, run.damaged | hit_rows.unreadable)
+    _tell_damaged(cli, view, run.damaged_before(done_to) | hit_rows.unreadable)
     if done_to < run.end:
         cli.say(f"stopped at the limit; to continue: --resume {token(done_to)}")
     else:

@@ -278,6 +278,44 @@ def test_a_slave_that_lacks_the_last_records_goes_on_where_it_has_parted(
     assert Stream(slave, at=again.at).trigger() == []
 
 
+@pytest.mark.parametrize("limit", ["maxBytesPerTrigger", "maxOffsetsPerTrigger"])
+def test_a_limited_stream_reads_a_slave_from_where_it_has_parted_before_the_position(
+    tmp_path: Path, limit: str
+) -> None:
+    """Its position knows no record after the first one of the log file in which it lies."""
+    made = log_of(25)
+    parting = made.log_end
+    slave = written(made, tmp_path / "slave")
+    lost = longer_log(made, 12, b"lost")
+    master = written(lost, tmp_path / "master")
+    assert lost.log_end // 4096 == parting // 4096  # in one file
+    stream = Stream(master, slave, **{limit: "800" if "Bytes" in limit else "4"})
+    given: list[list[Row]] = []
+    while (offset := json.loads(stream.at)["master"]["offset"]) <= parting:
+        given.append(stream.trigger())
+    assert parting < offset < lost.log_end
+    own = longer_log(made, 30, b"own")
+    own.write(slave)
+    given += stream.drain()
+    assert places(given) == sorted(stored(lost) + stored(own, parting))
+    assert Stream(slave, master, at=stream.at).trigger() == []
+
+
+def test_a_slave_goes_on_where_it_has_parted_from_its_own_master(tmp_path: Path) -> None:
+    """Others of one image, read further or not at all, say less of what was read of it."""
+    image = log_of(1)
+    written(longer_log(image, 90, b"a"), tmp_path / "a")
+    made = longer_log(image, 30, b"c")
+    written(longer_log(made, 12, b"lost"), tmp_path / "c")
+    other = written(longer_log(image, 1, b"e"), tmp_path / "e")
+    stream = Stream(tmp_path / "[ace]")
+    stream.drain()
+    own = longer_log(made, 30, b"own")
+    stream = Stream(tmp_path / "[ace]", written(own, tmp_path / "d"), at=stream.at)
+    assert places(stream.drain()) == stored(own, made.log_end)
+    assert Stream(other, tmp_path / "[acd]", at=stream.at).trigger() == []
+
+
 def test_a_slave_that_parts_after_the_position_goes_on_at_the_position(tmp_path: Path) -> None:
     made = log_of(40)
     master = written(made, tmp_path / "master")

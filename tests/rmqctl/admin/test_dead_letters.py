@@ -1,6 +1,8 @@
 """Dead letters through the library: found, described, marked, sent again; no command line."""
 
 import json
+import sys
+from collections import Counter
 
 import pytest
 
@@ -261,6 +263,19 @@ def test_the_most_of_a_resumed_run_are_those_that_are_left(of_g, bodies, killed)
     of_g(admin.acknowledge, MessageSelection(["2", "3"])).apply(NOTE)
     rest = of_g(admin.resume, limits=admin.Limits(most=1))
     assert (rest.handled_since, [row.queue_offset for row in rest.plan]) == (2, [4])
+
+
+@pytest.mark.slow
+def test_what_was_sent_is_put_together_once_for_all_that_is_left(of_g, killed):
+    """Once more for their number; not for each dead letter: of 100,000 that takes minutes."""
+    calls: Counter[str] = Counter()
+    sys.setprofile(lambda frame, *_: calls.update([frame.f_code.co_name]))
+    try:
+        rest = of_g(admin.resume)
+    finally:
+        sys.setprofile(None)
+    assert len(rest.plan) == 3
+    assert calls["sent"] == 2 * 2  # a call and a return each
 
 
 @pytest.mark.slow

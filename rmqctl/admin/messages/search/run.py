@@ -77,7 +77,7 @@ class Search:
         start, end: log offsets between which it searches.
         total_bytes, scanned_bytes: what it will read, and what it has read.
         position: the log offset at which another search continues if this one is stopped.
-        damaged: log offsets of records that may be hits, but could not be read.
+        damaged: log offsets of records that may be hits, but could not be read, and of gaps.
     """
 
     def __init__(
@@ -90,7 +90,8 @@ class Search:
         jobs: int | None = None,
         on_progress: OnProgress = no_progress,
     ) -> None:
-        """``start`` is a log offset, default: the start of the log.
+        """``start`` is a log offset, default: the start of the log. A gap in which it lies counts
+        for the search that ended there.
 
         ``ranges`` are the parts to search instead, as ascending log offsets. ``jobs`` is the number
         of processes, default: one for each processor. A search of less than 64 MiB, and one with
@@ -111,7 +112,7 @@ class Search:
             for piece in self._pieces_of(first, begin, end)
         ]
         self._pieces = pieces
-        self._lost = self._bytes_lost(ranges)
+        self._lost = self._bytes_lost(ranges, start or 0)
         self.total_bytes = sum(piece.end - piece.start for piece in pieces)
         self.scanned_bytes = 0
         self.position = self.start
@@ -120,6 +121,10 @@ class Search:
             self.jobs = 1
         else:
             self.jobs = usable_processors() if jobs is None else jobs
+
+    def damaged_before(self, position: int) -> set[int]:
+        """Of the damaged ones, those that another search does not meet that goes on there."""
+        return {offset for offset in self.damaged if offset < position}
 
     def messages(self) -> "Generator[MessageExt]":
         """The hits in log order, as they are found. Closing the generator ends the search."""
@@ -190,15 +195,16 @@ class Search:
                 self._advance(piece)
         return len(all_damaged | set(self._lost))
 
-    def _bytes_lost(self, ranges: Sequence[tuple[int, int]]) -> list[int]:
-        """Log offsets after which a file is truncated, or the next ones are missing."""
+    def _bytes_lost(self, ranges: Sequence[tuple[int, int]], least: int) -> list[int]:
+        """Log offsets from ``least`` on after which a file is truncated, or the next ones are
+        missing."""
         lost = []
         files = self._log.relist()
         for first, following in pairwise([*files, self.end]):
             file = self._log.at(first)
             start = first + (0 if file is None else min(file.length, self._log.file_size))
             end = min(following, self.end)
-            if any(begin < end and start < stop for begin, stop in ranges) and start < end:
+            if any(begin < end and start < stop for begin, stop in ranges) and least <= start < end:
                 lost.append(start)
         return lost
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from rmqctl.admin.messages.search.query import Query
+from rmqctl.admin.messages.search.run import Search
 from storage.read.record_place import RecordPlace, place_of_record
 from storage.readonly import StoreView
 from tests.support.cli import run
@@ -91,6 +94,46 @@ def test_a_missing_file_before_a_stop_is_told_at_the_stop(tmp_path: Path) -> Non
     assert "to continue: --resume" in found.err
     assert found.code == 8
     assert f"at log offset {SIZE}: it is damaged" in found.err
+
+
+@pytest.mark.parametrize("more", [(), ("--around", "1")])
+def test_each_damaged_record_is_named_by_one_of_the_calls_of_a_search(
+    more: tuple[str, ...], tmp_path: Path
+) -> None:
+    made = made_store()
+    root = made.write(tmp_path / "s")
+    damaged = [made.messages[number] for number in (2, 7, 30, 50)]
+    for message in damaged:
+        write(root, message, 90, b"X")
+    named: list[int] = []
+    token: list[str] = []
+    codes = []
+    while True:
+        found = run(*SEARCH, *more, "-S", root, "--limit", 6, "--columns", "queue_offset", *token)
+        said = [int(at) for at in re.findall(r"at log offset ([0-9]+): it is damaged", found.err)]
+        assert found.code == (8 if said else 0)
+        codes.append(found.code)
+        named += said
+        stopped = re.search(r"stopped at the limit; to continue: --resume (\S+)", found.err)
+        if stopped is None:
+            break
+        token = ["--resume", stopped[1]]
+    assert named == [message.commitlog_offset for message in damaged]
+    assert len(codes) > 8
+    assert 0 in codes
+
+
+def test_a_search_that_goes_on_in_a_gap_leaves_it_to_the_call_before(tmp_path: Path) -> None:
+    made = HandMade(CONFIG)
+    for number in range(110):
+        made.put("T", number % 2, b"body %d" % number)
+    root = made.write(tmp_path / "s")
+    (root / "commitlog" / f"{SIZE:020}").unlink()
+    for start, expected in ((SIZE, {SIZE}), (SIZE + 5, set[int]())):
+        with StoreView.open(root) as view:
+            search = Search(view, Query(None, lambda _: True, None, None), start=start)
+            assert len(list(search.messages()))
+            assert search.damaged == expected
 
 
 def test_the_place_of_a_record_is_that_of_its_unit(tmp_path: Path) -> None:
