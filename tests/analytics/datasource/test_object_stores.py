@@ -20,6 +20,7 @@ from analytics.datasource.query.errors import DamagedError, DataLossError, Optio
 from analytics.errors import ObjectStoreError
 from analytics.sink.options import local_path
 from storage.files.read_files import MAP_MAKERS
+from storage.format.cq_unit import CQ_STORE_UNIT
 from tests.support import golden
 from tests.support.copies import copy_store
 from tests.support.hand_made import TINY, HandMade
@@ -241,6 +242,25 @@ def test_a_file_that_changes_while_it_is_read_is_not_read(
     else:
         with pytest.raises(DataLossError, match="deleted after this query was planned"):
             rows_of(reader)
+
+
+@pytest.mark.parametrize(
+    "unit", [bytes(20), CQ_STORE_UNIT.pack(300, 229, 0)], ids=["hole", "before"]
+)
+def test_a_damaged_unit_is_no_deletion_in_a_task_without_the_first_file(
+    tmp_path: Path, server: S3Server, unit: bytes
+) -> None:
+    made = HandMade(CONFIG)
+    for _ in range(120):
+        made.put("T", 0, b"x" * 100)
+    made.queues["T", 0][20 * 90 : 20 * 91] = unit
+    (tmp_path / "st").mkdir()
+    root = made.write(tmp_path / "st")
+    where = address(server, root)
+    options = {"minPartitions": "6"}
+    assert "message 90 of T, queue 0, cannot be read" in answer("messages", where, **options)[1]
+    rows = read_table("messages", where, onDamage="skip", **options)
+    assert [row["queue_offset"] for row in rows] == [n for n in range(120) if n != 90]
 
 
 def test_a_replaced_file_fails_the_lag(tmp_path: Path, server: S3Server) -> None:
