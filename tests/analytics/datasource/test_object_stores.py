@@ -21,6 +21,7 @@ from analytics.errors import ObjectStoreError
 from analytics.sink.options import local_path
 from storage.files.read_files import MAP_MAKERS
 from storage.format.cq_unit import CQ_STORE_UNIT
+from tests.analytics.report.test_lag_report import write_offsets
 from tests.support import golden
 from tests.support.copies import copy_store
 from tests.support.hand_made import TINY, HandMade
@@ -139,6 +140,23 @@ def test_a_file_of_the_log_is_never_read_whole_for_one_queue(
     server.asked.clear()
     read_table("messages", where, topics="large")
     assert server.bytes_of("commitlog") < 18 << 20
+
+
+@pytest.mark.parametrize("table", ["offsets", "lag", "lag_partials"])
+def test_delayed_messages_that_wait_are_not_read_for_tables_of_progress(
+    tmp_path: Path, server: S3Server, table: str
+) -> None:
+    made = HandMade(TINY.with_(mapped_file_size_commit_log=16 << 20))
+    later = {"REAL_TOPIC": "T", "REAL_QID": "0"}
+    for _ in range(100):
+        made.put("SCHEDULE_TOPIC_XXXX", 2, b"x" * 100_000, properties=later)
+        made.put("T", 0, b"y" * 100)
+    (tmp_path / "st").mkdir()
+    root = made.write(tmp_path / "st")
+    write_offsets(root, {("g", "T", 0): 95})
+    (row, *_) = read_table(table, address(server, root))
+    assert row["topic"] == "T"
+    assert server.bytes_of("commitlog") < 512 << 10
 
 
 def test_bodies_that_no_column_needs_are_not_read(tmp_path: Path, server: S3Server) -> None:
