@@ -21,6 +21,7 @@ from analytics.errors import ObjectStoreError
 from analytics.sink.options import local_path
 from storage.files.read_files import MAP_MAKERS
 from storage.format.cq_unit import CQ_STORE_UNIT
+from storage.format.sys_flag import MessageSysFlag
 from tests.analytics.report.test_lag_report import write_offsets
 from tests.support import golden
 from tests.support.copies import copy_store
@@ -275,10 +276,27 @@ def test_a_damaged_unit_is_no_deletion_in_a_task_without_the_first_file(
     (tmp_path / "st").mkdir()
     root = made.write(tmp_path / "st")
     where = address(server, root)
-    options = {"minPartitions": "6"}
-    assert "message 90 of T, queue 0, cannot be read" in answer("messages", where, **options)[1]
-    rows = read_table("messages", where, onDamage="skip", **options)
+    failed = answer("messages", where, minPartitions="6")[1]
+    assert "message 90 of T, queue 0, cannot be read" in failed
+    rows = read_table("messages", where, onDamage="skip", minPartitions="6")
     assert [row["queue_offset"] for row in rows] == [n for n in range(120) if n != 90]
+
+
+def test_a_body_that_cannot_be_unpacked_is_named_and_no_file_of_the_log_is_read_whole(
+    tmp_path: Path, server: S3Server
+) -> None:
+    made = HandMade(TINY.with_(mapped_file_size_commit_log=16 << 20))
+    for number in range(160):
+        made.put("T", 0, b"x" * 300, sys_flag=MessageSysFlag.COMPRESSED_FLAG if number == 5 else 0)
+        made.put("large", 0, b"y" * 300_000)
+    (tmp_path / "st").mkdir()
+    root = made.write(tmp_path / "st")
+    options = {"topics": "T", "minPartitions": "8"}
+    here = answer("messages", root, **options)
+    server.asked.clear()
+    assert answer("messages", address(server, root), **options) == here
+    assert [row["queue_offset"] for row in here[0] if row["body_error"]] == [5]
+    assert server.bytes_of("commitlog") < 5 << 20
 
 
 def test_a_replaced_file_fails_the_lag(tmp_path: Path, server: S3Server) -> None:
