@@ -22,7 +22,7 @@ from analytics.report.copies import without_copies
 from analytics.report.lag_report import MadeReport, UnreadableStore
 from analytics.report.partial import PartialReport, Place, Tags, about_orphans
 from analytics.report.report import make_report
-from analytics.report.scan import Orphan, ScannedDelays, StoreWarning
+from analytics.report.scan import INCOMPLETE, Orphan, ScannedDelays, StoreWarning
 from analytics.report.stores import StoreRef
 
 from .earlier_runs import add_stores, without_proven
@@ -218,6 +218,7 @@ def _chosen(share: PartialReport, choice: Choice) -> PartialReport:
         _, group, topic = one
         if topic is None or (group is not None and choice.takes(group, topic)):
             warnings.append(one)
+            is_damaged = is_damaged or one.text.startswith(f"{share.ref.broker}: {INCOMPLETE}")
         elif group is None and topic in gone:
             warnings.append(one._replace(text=f"{share.ref.broker}: {gone[topic]}"))
         elif group is None and topic in topics:

@@ -126,6 +126,8 @@ def look_at(
     log_end: int | None = None,
     reads: Callable[[str, int], bool] | None = None,
     depths_of: Iterable[str] = (),
+    heads: bool = True,
+    trends: bool = True,
 ) -> LagSnapshot:
     """Read a store whose progress was read before: so no lag is negative.
 
@@ -136,10 +138,13 @@ def look_at(
     unread messages, which ``lag_bytes`` needs; without it that is None where something is unread.
     ``until_then``: ``as_of`` may be long ago, and later data has no part in rates. ``log_end``: the
     queues end there, at an earlier end of the log. ``reads``: only these queues are read.
-    ``depths_of``: groups for ``depths``, chosen or not.
+    ``depths_of``: groups for ``depths``, chosen or not. ``heads``: read the first unread message of
+    each group. ``trends``: look at what was observed before, at waiting retries and at dead
+    letters; without it rates, retries and ``delayed`` are None, dead letters 0.
     """
     if history is None:
-        history = OffsetSamples(view.root).read(as_of - TREND_WINDOW_MS)
+        samples = OffsetSamples(view.root)
+        history = samples.read(as_of - TREND_WINDOW_MS) if trends else SampleHistory()
     progress_then = _progress_then(history, as_of) if until_then else None
     read_by = {
         (group, topic): tuple(read_queue_ids(topics.get(topic), offsets))
@@ -151,7 +156,7 @@ def look_at(
             for (group, topic), ids in read_by.items()
         }
     trend = Trend(history.watched, as_of)
-    since = _Arrivals(view, as_of, trend, until_then=until_then)
+    since = _Arrivals(view, as_of, trend, until_then=until_then) if trends else None
     reader = _Queues(
         view,
         as_of,
@@ -160,9 +165,10 @@ def look_at(
         since,
         LogCut(view, log_end),
         sizes=sizes,
+        heads=heads,
     )
     queues = reader.read(chosen, read_by)
-    depths = Depths(view, chosen.all_offsets)
+    depths = Depths(view, chosen.all_offsets) if trends else None
     group_lags = []
     together: dict[tuple[str, tuple[int, ...]], QueuesNow] = {}
     for (group, topic), offsets in chosen.offsets.items():
@@ -174,9 +180,13 @@ def look_at(
         if now is None:
             now = together[topic, ids] = _together(ids, queues[topic])
         rows = stand.in_queues(now, offsets, changes) if ids else []
-        group_lags.append(GroupLag(group, topic, rows, *depths.of(group), members))
+        depth = (None, 0) if depths is None else depths.of(group)
+        group_lags.append(GroupLag(group, topic, rows, *depth, members))
+    doubt = view.progress_doubt()
+    if depths is None:
+        return LagSnapshot(as_of, group_lags, doubt)
     some = {group: depth for group in depths_of if (depth := depths.of(group)) != (0, 0)}
-    return LagSnapshot(as_of, group_lags, view.progress_doubt(), depths.delayed, depths=some)
+    return LagSnapshot(as_of, group_lags, doubt, depths.delayed, depths=some)
 
 
 def _together(ids: tuple[int, ...], of_topic: Mapping[int, QueueNow]) -> QueuesNow:
@@ -332,13 +342,15 @@ class _Queues:
         as_of: int,
         rules: RetentionRules,
         history: SampleHistory,
-        arrivals: _Arrivals,
+        arrivals: _Arrivals | None,
         moment: LogCut,
         *,
         sizes: bool,
+        heads: bool,
     ) -> None:
         self._view = view
         self._sizes = sizes
+        self._heads = heads
         self._history = history
         self._arrivals = arrivals
         self._moment = moment
@@ -369,7 +381,9 @@ class _Queues:
             written = view.max_offset_in_queue(topic, queue_id)
             high = max([high, *(offset for offset in committed if offset <= written)])
         ends = self._history.ends(topic, queue_id)
-        first = {max(offset, low) for offset in committed if 0 <= offset < high and low < high}
+        first: set[int] = set()
+        if self._heads and low < high:
+            first = {max(offset, low) for offset in committed if 0 <= offset < high}
         unread = unread_bytes(view, topic, queue_id, first, high) if self._sizes else {}
         places = view.places(topic, queue_id, first, (low, high))
         heads: dict[int, Head] = {}
@@ -377,7 +391,8 @@ class _Queues:
             place, stored = places.get(offset, (None, None))
             due = None if place is None else self._due.of(place)
             heads[offset] = unread.get(offset), stored, due
-        rate = self._arrivals.rate(topic, queue_id, ends, low, high)
+        arrivals = self._arrivals
+        rate = None if arrivals is None else arrivals.rate(topic, queue_id, ends, low, high)
         return QueueNow(low, high, rate, ends, heads)
 
 

@@ -18,7 +18,7 @@ from storage.readonly import StoreView
 from .copies import lasting_mark_at, mark_at, sort_out
 from .partial import PartialReport, share_of
 from .report import Report, make_report
-from .scan import StoreScan, plan, scan
+from .scan import StoreScan, plan, scan, without_known_losses
 from .stores import StoreRef
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class MadeReport(NamedTuple):
     shares: Sequence[PartialReport]
     """The partial report of each store."""
     is_damaged: bool = False
-    """Some queues lack units: they were counted as far as they can be read."""
+    """Stores have lost messages, or queues lack units: what can be read was counted."""
 
 
 def lag_report(
@@ -71,7 +71,21 @@ def lag_report(
     scanned = who.map(partial(try_scan, as_of=as_of, choice=choice), refs)
     failed = [one for one in scanned if isinstance(one, UnreadableStore)]
     scans = [one for one in scanned if isinstance(one, StoreScan)]
-    scans, notes = _without_copies(scans, who, failed)
+    with without_known_losses(scans):
+        return _made(engine, scans, failed, as_of, exact=exact, progress=progress)
+
+
+def _made(
+    engine: Engine,
+    scans: Sequence[StoreScan],
+    failed: list[UnreadableStore],
+    as_of: int,
+    *,
+    exact: bool,
+    progress: Callable[[int, int], None] | None,
+) -> MadeReport:
+    """The report of stores that have been scanned; ``failed`` could not be."""
+    scans, notes = _without_copies(scans, LocalEngine() if engine.is_here else engine, failed)
     total = sum(one.backlog for one in scans)
     done = 0
     is_damaged = any(one.is_damaged for one in scans)

@@ -3,11 +3,14 @@ counted."""
 
 from __future__ import annotations
 
+import re
+import warnings as python_warnings
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import uuid4
 
 from analytics.engines.task import CountTask
@@ -19,7 +22,7 @@ from storage.configs.consumer_offsets import split_topic_at_group
 from storage.configs.delay_offsets import load_delay_offsets
 from storage.configs.topics import TopicConfig, queues_with
 from storage.counted import counted
-from storage.errors import StoreError
+from storage.errors import IncompleteStoreWarning, StoreError
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE
 from storage.format.names import CONSUMEQUEUE, file_name
 from storage.readonly import StoreView
@@ -42,6 +45,8 @@ _USUAL: Final = 8 * CHUNK
 """Messages of a task where there are many: a quarter of a second, so that progress is visible."""
 _MOST_WORKS: Final = 1_000
 """From here on tasks get larger instead of more."""
+INCOMPLETE: Final = "incomplete: "
+"""What a warning of messages that a store has lost begins with, in kept reports, too."""
 
 
 class ScannedDelays(NamedTuple):
@@ -103,7 +108,7 @@ class StoreScan:
     orphans: tuple[Orphan, ...] = ()
     warnings: tuple[StoreWarning, ...] = field(default=())
     is_damaged: bool = False
-    """A queue seems to end before its real end."""
+    """The store has lost messages, or a queue seems to end before its real end."""
 
     @property
     def backlog(self) -> int:
@@ -114,9 +119,10 @@ class StoreScan:
 def scan(ref: StoreRef, as_of: int, choice: Choice) -> StoreScan:
     """Scan one store. Progress is read first, then the ends of queues.
 
-    Raises the errors of ``StoreView.open``.
+    What an IncompleteStoreWarning would say is among the scan's warnings: it may come from another
+    machine. Raises the errors of ``StoreView.open``.
     """
-    with StoreView.open(ref.path) as view:
+    with _noted_losses() as lost, StoreView.open(ref.path) as view:
         view.reads_log_at_random()
         table = progress_of(view)
         topics = known_topics(view)
@@ -139,7 +145,11 @@ def scan(ref: StoreRef, as_of: int, choice: Choice) -> StoreScan:
         )
         queues = tuple(_counted(snapshot))
         minutes, unreadable = _minutes(view, queues)
-        damaged = tuple(_damaged(view, snapshot))
+        end = view.lost_end()
+        if end is not None:
+            lost[end.removeprefix(f"{view.root}: ")] = None
+        damaged = (*(StoreWarning(INCOMPLETE + sentence) for sentence in lost),)
+        damaged += tuple(_damaged(view, snapshot))
         warnings = [
             *(StoreWarning(sentence) for sentence in (*_unread_parts(view), *_doubts(snapshot))),
             *damaged,
@@ -163,6 +173,36 @@ def scan(ref: StoreRef, as_of: int, choice: Choice) -> StoreScan:
         tuple(warnings),
         is_damaged=bool(damaged),
     )
+
+
+@contextmanager
+def _noted_losses() -> Iterator[dict[str, None]]:
+    """Sentences of IncompleteStoreWarnings, in their order, instead of these warnings."""
+    found: dict[str, None] = {}
+    with python_warnings.catch_warnings():
+        python_warnings.simplefilter("always", IncompleteStoreWarning)
+        before = python_warnings.showwarning
+
+        def note(message: Warning | str, *more: Any, **named: Any) -> None:
+            if isinstance(message, IncompleteStoreWarning):
+                found[str(message)] = None
+            else:
+                before(message, *more, **named)
+
+        python_warnings.showwarning = note
+        yield found
+
+
+@contextmanager
+def without_known_losses(scans: Sequence[StoreScan]) -> Iterator[None]:
+    """No IncompleteStoreWarning that says what warnings of the scans say."""
+    with python_warnings.catch_warnings():
+        for one in scans:
+            for text, *_ in one.warnings:
+                if text.startswith(INCOMPLETE):
+                    known = re.escape(text.removeprefix(INCOMPLETE))
+                    python_warnings.filterwarnings("ignore", known, IncompleteStoreWarning)
+        yield
 
 
 def known_topics(view: StoreView) -> dict[str, TopicConfig]:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from analytics.datasource.query.errors import DamagedError
+from analytics.datasource.query.tables import FAIL
 from analytics.report.copies import mark_at, sort_out
 from storage.detect import detect_config
 from storage.errors import RocketMQError
@@ -33,7 +35,7 @@ def kept_logs(options: Options, looks: LogLooks) -> Sequence[LogNow]:
     """The logs to read: without copies of one log, as in a lag report, unless the options say so.
 
     Logs each store that is left out. Raises the errors of ``StoreView.open``, unless such stores
-    are to be skipped.
+    are to be skipped; DamagedError for a log that has lost its end, if ``onDamage`` is fail.
     """
     logs = []
     for ref in options.stores:
@@ -44,7 +46,7 @@ def kept_logs(options: Options, looks: LogLooks) -> Sequence[LogNow]:
                 raise
             _tell_unreadable(ref, error)
     if not options.copies_once:
-        return logs
+        return _with_ends(options, looks, logs)
     while True:
         looks_up = _LogLooksUp(options)
         found = sort_out(logs, looks_up)
@@ -55,7 +57,19 @@ def kept_logs(options: Options, looks: LogLooks) -> Sequence[LogNow]:
         logger.warning("%s; copies=all reads it, too", note)
     for note in found.parted:
         logger.warning("%s", note)
-    return [logs[number] for number in found.kept]
+    return _with_ends(options, looks, [logs[number] for number in found.kept])
+
+
+def _with_ends(options: Options, looks: LogLooks, logs: Sequence[LogNow]) -> Sequence[LogNow]:
+    for log in logs:
+        if log.lost is None:
+            continue
+        if options.table == "messages" and options.on_damage == FAIL:
+            raise DamagedError(f"{log.lost}; onDamage=skip reads those before them")
+        if log.lost not in looks.told:
+            logger.warning("%s", log.lost)
+            looks.told.add(log.lost)
+    return logs
 
 
 def _tell_unreadable(ref: StoreRef, error: Exception) -> None:

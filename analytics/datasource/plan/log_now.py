@@ -70,6 +70,8 @@ class LogNow(NamedTuple):
     last_mark: str | None
     firsts: Mapping[int, str]
     """Marks of the first records of some of its files, by their offsets."""
+    lost: str | None = None
+    """A sentence about messages that the log's end has lost."""
 
     @property
     def log(self) -> tuple[int, int]:
@@ -116,6 +118,8 @@ class LogLooks:
     """Looks at logs, each from the one before."""
 
     def __init__(self) -> None:
+        self.told: Final[set[str]] = set()
+        """Sentences about lost messages that the log has by now."""
         self._before: dict[str, LogNow] = {}
 
     def look(self, ref: StoreRef) -> LogNow:
@@ -152,7 +156,8 @@ def look_at_queues(ref: StoreRef) -> LogNow:
                 last, end = unit[0], unit[0] + unit[1]
         end = max(end, view.log_max_offset())
         with opened_log(view.root, view.config, end) as log:
-            return _log_now(ref, view.config, log, _End(begin, end, last), {})
+            found = _log_now(ref, view.config, log, _End(begin, end, last), {})
+        return found._replace(lost=view.lost_end())
 
 
 def _look_again(before: LogNow) -> LogNow | None:

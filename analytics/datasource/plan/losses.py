@@ -13,10 +13,11 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final, Protocol
 
 from analytics.datasource.query.errors import DataLossError
-from storage.read.log_offsets import first_at
+from storage.format.names import COMMITLOG, file_name
+from storage.read.log_offsets import first_at, place_from
 
 from .named_queues import view_of
-from .planned import planned_view
+from .planned import PLANNED, planned_view
 
 if TYPE_CHECKING:
     from storage.readonly import StoreView
@@ -100,8 +101,8 @@ def next_after_deleted(
 ) -> int | None:
     """Where to go on after a message that cannot be read; None if it is damaged, not deleted.
 
-    ``place`` is the log offset of its record, None if its unit cannot be read. Raises DataLossError
-    with ``fail``.
+    ``place`` is the log offset of its record, None if its unit cannot be read or names none. Raises
+    DataLossError with ``fail``.
     """
     low = first_left(view, part, at, fail=fail)
     if low > at:
@@ -113,10 +114,26 @@ def next_after_deleted(
     start = place - place % size
     if start in files or (files and place >= max(files) + size):  # no file was there
         return None
+    if not _may_be_deleted(view, part, at, place):
+        return None
     later = next((one for one in files if one > start), start + size)
     found = max(at + 1, first_at(view, part.topic, part.queue_id, later, at, part.end))
     _lost(part, at, found, fail=fail)
     return found
+
+
+def _may_be_deleted(view: StoreView, part: Range, at: int, place: int) -> bool:
+    """Whether a record whose file of the log is missing was deleted; else its unit is damaged.
+
+    Places ascend in a queue, and the folder of an object store's task has some files of the log.
+    """
+    planned = PLANNED.get(part.path)
+    if planned is not None:
+        size = planned.config.mapped_file_size_commit_log
+        return f"{COMMITLOG}/{file_name(place - place % size)}" in planned.removed
+    low = view.min_offset_in_queue(part.topic, part.queue_id)
+    _, earlier = place_from(view, part.topic, part.queue_id, low, at)
+    return earlier is None or earlier <= place
 
 
 def _lost(part: Range, at: int, end: int, *, fail: bool) -> None:

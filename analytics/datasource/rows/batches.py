@@ -106,8 +106,10 @@ def message_batches(
 def _after_deleted(view: StoreView, part: Range, at: int, *, fail_on_loss: bool) -> int | None:
     """Where to go on after messages that were deleted; None if the one at ``at`` was not."""
     unit = view.unit(part.topic, part.queue_id, at)
-    # A pre-blank says that no message is there: its log offset, 0, is none of a record.
-    place = None if unit is None or StoreUnit(*unit).is_pre_blank else unit[0]
+    found = StoreUnit(*(unit or (0, 0, 0)))
+    # A hole or a pre-blank names no record: its log offset, 0, is none of one.
+    names_one = found.is_present and not found.is_pre_blank
+    place = found.commitlog_offset if names_one else None
     return next_after_deleted(view, part, at, place, fail=fail_on_loss)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
+from analytics.datasource.plan.planned import planned_view
 from analytics.datasource.query.errors import DamagedError
 from storage.format.compress import MAX_INFLATED_BODY_SIZE, decompress
 from storage.format.errors import BodyError
@@ -187,7 +188,7 @@ class _Places:
     def _view(self, path: str) -> StoreView:
         if self._opened is None or self._opened[0] != path:
             self.__exit__()
-            self._opened = path, StoreView.open(path)
+            self._opened = path, planned_view(path) or StoreView.open(path)
         return self._opened[1]
 
 

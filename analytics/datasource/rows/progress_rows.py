@@ -46,8 +46,9 @@ def group_positions(
     whole: bool = True,
 ) -> Iterator[GroupPosition]:
     """All selected groups in the queues of their topics, as a lag report has them: queues in which
-    a group has no progress, too. All end at one offset of the log; ``sizes``: ``lag_bytes`` is
-    needed. ``whole``: of queues that a share has some messages of, only its own."""
+    a group has no progress, too. All end at one offset of the log; ``sizes``: ``lag_bytes`` and the
+    times of unread messages are needed. ``whole``: of queues that a share has some messages of,
+    only its own."""
     table = progress_of(view)
     topics = known_topics(view)
     choice = Choice(options.groups, options.topics.named)
@@ -62,7 +63,17 @@ def group_positions(
     now = time.time_ns() // 1_000_000
     readers = Readers(wanted, {}, table)
     reads = share.has if whole and share.total > 1 else None
-    found = look_at(view, topics, readers, now, sizes=sizes, log_end=share.log_end, reads=reads)
+    found = look_at(
+        view,
+        topics,
+        readers,
+        now,
+        sizes=sizes,
+        log_end=share.log_end,
+        reads=reads,
+        heads=sizes,
+        trends=False,
+    )
     for group_lag in found.group_lags:
         for queue in group_lag.queues:
             if chosen.wants("queue_id", queue.queue_id):

@@ -14,6 +14,7 @@ from analytics.datasource.query.errors import DamagedError, OptionError
 from analytics.datasource.query.tables import NULL, SKIP
 from analytics.datasource.rows.batches import BatchLimits, message_batches
 from analytics.datasource.rows.readers import arrow_schema
+from storage.format.cq_unit import CQ_STORE_UNIT
 from storage.format.message import Message
 from storage.format.sys_flag import REPLACED_FLAG
 from storage.read.replaced import places_without_message
@@ -70,7 +71,7 @@ def plain_loop(ranges: Sequence[Range]) -> tuple[dict[Any, int], set[Any]]:
                 message = unit and view.message_of_unit(*queue, offset, unit)
                 if message:
                     whole[*queue, offset] = message.commitlog_offset
-                elif unit and was_deleted(view, unit[0]):
+                elif unit and min(unit[0], unit[1] - 1) >= 0 and was_deleted(view, unit[0]):
                     continue
                 elif not (unit and places_without_message(view, *queue, offset, offset + 1)):
                     damaged.add((*queue, offset))
@@ -236,6 +237,47 @@ def test_such_a_unit_does_not_end_what_filters_on_places_leave(tmp_path: Path) -
     before = [LessThan(("commitlog_offset",), made.messages[15].commitlog_offset)]
     rows = read_table("messages", root, filters=before, onDamage="skip", pushdown="true")
     assert [row["queue_offset"] for row in rows] == [n for n in range(15) if n != 10]
+
+
+def older_than_its_retention(root: Path, damaged: int, unit: bytes) -> Path:
+    """Sixty messages in some log files, of which retention has deleted the first one; one of those
+    that are left has another unit."""
+    made = HandMade(CONFIG.with_(mapped_file_size_commit_log=1 << 12))
+    for _ in range(60):
+        made.put(body=bytes(200))
+    assert made.messages[damaged].commitlog_offset >= 1 << 13
+    made.queues["T", 0][20 * damaged : 20 * (damaged + 1)] = unit
+    made.write(root)
+    (root / "commitlog" / f"{0:020}").unlink()
+    return root
+
+
+UNITS = {"hole": bytes(20), "before the log": CQ_STORE_UNIT.pack(300, 318, 0)}
+
+
+@pytest.mark.usefixtures("form")
+@pytest.mark.parametrize("kind", UNITS)
+def test_a_damaged_unit_is_no_deletion_where_the_log_does_not_begin_at_0(
+    tmp_path: Path, kind: str
+) -> None:
+    root = older_than_its_retention(tmp_path, 40, UNITS[kind])
+    with pytest.raises(DamagedError, match="message 40 of T, queue 0, cannot be read"):
+        read_table("messages", root, failOnDataLoss="false")
+    rows = read_table("messages", root, onDamage="skip")
+    offsets = [row["queue_offset"] for row in rows]
+    assert offsets == [n for n in range(offsets[0], 60) if n != 40]
+    columns = ["queue_offset", "_damage"]
+    rows = read_table("messages", root, columns=columns, onDamage="null", failOnDataLoss="false")
+    assert [row["queue_offset"] for row in rows if row["_damage"]] == [40]
+    assert [row["queue_offset"] for row in rows] == list(range(offsets[0], 60))
+
+
+@pytest.mark.parametrize("kind", UNITS)
+def test_a_stream_goes_on_after_such_a_unit(tmp_path: Path, kind: str) -> None:
+    root = older_than_its_retention(tmp_path, 40, UNITS[kind])
+    stream = Stream(root, onDamage="skip", startingOffset="earliest")
+    rows = [row["queue_offset"] for batch in stream.drain() for row in batch]
+    assert rows == [n for n in range(rows[0], 60) if n != 40]
 
 
 def test_a_place_of_a_repair_is_no_damage(tmp_path: Path) -> None:

@@ -20,6 +20,9 @@ from analytics.datasource.query.errors import DamagedError, DataLossError, Optio
 from analytics.errors import ObjectStoreError
 from analytics.sink.options import local_path
 from storage.files.read_files import MAP_MAKERS
+from storage.format.cq_unit import CQ_STORE_UNIT
+from storage.format.sys_flag import MessageSysFlag
+from tests.analytics.report.test_lag_report import write_offsets
 from tests.support import golden
 from tests.support.copies import copy_store
 from tests.support.hand_made import TINY, HandMade
@@ -140,6 +143,23 @@ def test_a_file_of_the_log_is_never_read_whole_for_one_queue(
     assert server.bytes_of("commitlog") < 18 << 20
 
 
+@pytest.mark.parametrize("table", ["offsets", "lag", "lag_partials"])
+def test_delayed_messages_that_wait_are_not_read_for_tables_of_progress(
+    tmp_path: Path, server: S3Server, table: str
+) -> None:
+    made = HandMade(TINY.with_(mapped_file_size_commit_log=16 << 20))
+    later = {"REAL_TOPIC": "T", "REAL_QID": "0"}
+    for _ in range(100):
+        made.put("SCHEDULE_TOPIC_XXXX", 2, b"x" * 100_000, properties=later)
+        made.put("T", 0, b"y" * 100)
+    (tmp_path / "st").mkdir()
+    root = made.write(tmp_path / "st")
+    write_offsets(root, {("g", "T", 0): 95})
+    (row, *_) = read_table(table, address(server, root))
+    assert row["topic"] == "T"
+    assert server.bytes_of("commitlog") < 512 << 10
+
+
 def test_bodies_that_no_column_needs_are_not_read(tmp_path: Path, server: S3Server) -> None:
     made = HandMade(TINY.with_(mapped_file_size_commit_log=16 << 20))
     for number in range(20):
@@ -241,6 +261,42 @@ def test_a_file_that_changes_while_it_is_read_is_not_read(
     else:
         with pytest.raises(DataLossError, match="deleted after this query was planned"):
             rows_of(reader)
+
+
+@pytest.mark.parametrize(
+    "unit", [bytes(20), CQ_STORE_UNIT.pack(300, 229, 0)], ids=["hole", "before"]
+)
+def test_a_damaged_unit_is_no_deletion_in_a_task_without_the_first_file(
+    tmp_path: Path, server: S3Server, unit: bytes
+) -> None:
+    made = HandMade(CONFIG)
+    for _ in range(120):
+        made.put("T", 0, b"x" * 100)
+    made.queues["T", 0][20 * 90 : 20 * 91] = unit
+    (tmp_path / "st").mkdir()
+    root = made.write(tmp_path / "st")
+    where = address(server, root)
+    failed = answer("messages", where, minPartitions="6")[1]
+    assert "message 90 of T, queue 0, cannot be read" in failed
+    rows = read_table("messages", where, onDamage="skip", minPartitions="6")
+    assert [row["queue_offset"] for row in rows] == [n for n in range(120) if n != 90]
+
+
+def test_a_body_that_cannot_be_unpacked_is_named_and_no_file_of_the_log_is_read_whole(
+    tmp_path: Path, server: S3Server
+) -> None:
+    made = HandMade(TINY.with_(mapped_file_size_commit_log=16 << 20))
+    for number in range(160):
+        made.put("T", 0, b"x" * 300, sys_flag=MessageSysFlag.COMPRESSED_FLAG if number == 5 else 0)
+        made.put("large", 0, b"y" * 300_000)
+    (tmp_path / "st").mkdir()
+    root = made.write(tmp_path / "st")
+    options = {"topics": "T", "minPartitions": "8"}
+    here = answer("messages", root, **options)
+    server.asked.clear()
+    assert answer("messages", address(server, root), **options) == here
+    assert [row["queue_offset"] for row in here[0] if row["body_error"]] == [5]
+    assert server.bytes_of("commitlog") < 5 << 20
 
 
 def test_a_replaced_file_fails_the_lag(tmp_path: Path, server: S3Server) -> None:
