@@ -255,7 +255,7 @@ def store_with_members(tmp_path):
 
     def announced():
         return sorted(
-            [queue.queue_id for queue in member.consumer.queues if queue.topic == "T"]
+            [queue.queue_id for queue in member.consumer.queues or () if queue.topic == "T"]
             for member in members_by_group(store)["g"]
         )
 
