@@ -184,7 +184,7 @@ def number(row: JsonObject, member: str, default: int) -> int:
 
     Raises ValueError for anything else, and for what a Java int does not hold.
     """
-    value = row.get(member)
+    value = _given(row, member)
     return default if value is None else java_int(value)
 
 
@@ -197,16 +197,25 @@ def queue_count(row: JsonObject, member: str, default: int) -> int:
 def flag(row: JsonObject, member: str, *, default: bool) -> bool:
     """Read a boolean member as fastjson does: missing and null give the default.
 
-    Raises ValueError for anything else.
+    Of numbers 1 is true. Raises ValueError for anything else.
     """
-    value = row.get(member)
+    value = _given(row, member)
     if value is None:
         return default
-    if value in (True, "true", "1"):
-        return True
-    if value in (False, "false", "0", ""):
-        return False
+    if isinstance(value, (int, float)):
+        return int(value) == 1
+    if isinstance(value, str):
+        if value.lower() in ("true", "1", "y") or value == "T":
+            return True
+        if value.lower() in ("false", "0", "f") or value == "N":
+            return False
     raise ValueError(f"{member} is neither true nor false")
+
+
+def _given(row: JsonObject, member: str) -> Any:
+    """A member; None for the texts that are null to fastjson, too (TypeUtils.castToBoolean)."""
+    value = row.get(member)
+    return None if value in ("", "null", "NULL") else value
 
 
 class ConfigTableFile(Generic[C]):

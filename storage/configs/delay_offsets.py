@@ -103,12 +103,13 @@ class DelayOffsetFile:
 
         Raises StoreNotWritableError.
         """
-        with self._lock:
-            if self._fd is None or self._is_synced:
-                return
-            self._is_synced = True
-            fd, text = os.dup(self._fd), self._text
+        fd = None
         try:
+            with self._lock:
+                if self._fd is None or self._is_synced:
+                    return
+                fd, text = os.dup(self._fd), self._text
+                self._is_synced = True
             sync_whole(fd)
             bak = delay_offset_file(self._root).bak_path
             self._fs.rename(write_synced(self._fs, bak, text), bak)
@@ -116,7 +117,8 @@ class DelayOffsetFile:
             self._is_synced = False
             raise StoreNotWritableError(self._path, error.strerror or str(error)) from error
         finally:
-            os.close(fd)
+            if fd is not None:
+                os.close(fd)
 
     def close(self) -> None:
         """Release the file. Twice is fine; a later write opens it again."""

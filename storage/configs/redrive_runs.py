@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from storage.coordination.locks import LockFile
 from storage.errors import StoreNotWritableError
-from storage.files.bounded import read_bounded, read_last
+from storage.files.bounded import MAX_OWN_SIZE, read_bounded, read_last
 from storage.files.fs import FileSystem
 from storage.format.names import OURS
 from storage.format.shapes import (
@@ -104,6 +104,9 @@ def _receipt_shape(value: Any, place: str) -> None:
 RECEIPT: Final[Shape] = _receipt_shape
 """Each further line: what was sent, or that an attempt began or ended."""
 _SUFFIX: Final = ".jsonl"
+_FULL_AT: Final = MAX_OWN_SIZE - (1 << 20)
+"""Bytes of a file from which on it takes no receipts: some 450,000. What is left is more than the
+longest of them and the last lines of attempts take."""
 _SETTLED_LINE: Final = b"\n" + seal(SETTLED) + b"\n"
 
 
@@ -221,6 +224,11 @@ class Receipts:
         self.write({"settled": False})
         with self._writing():
             self._fs.sync(self._fd)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the file could not be read any more with further receipts."""
+        return self._end >= _FULL_AT
 
     def write(self, receipt: dict[str, Any]) -> None:
         """Add one; a kill does not lose it. Raises StoreNotWritableError."""

@@ -29,6 +29,7 @@ _PAIR: Final = r'"?[0-9]{1,18}+"?\s*+:\s*+[0-9]{1,18}+\s*+'
 _NUMBERS: Final = re.compile(rf"\s*+((?:{_PAIR},\s*+)*+{_PAIR})\}}")
 """The rest of an object of plain numbers: the offsets of a topic, thousands of queues perhaps."""
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
+_ESCAPES: Final = re.compile(r"(?:\\(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.))++", re.DOTALL)
 _HALF_A_PAIR: Final = "[\ud800-\udc7f\udd00-\udfff]"
 _UNESCAPED: Final = {c: c for c in "\"'\\/"} | {
     "b": "\b", "t": "\t", "n": "\n", "f": "\f", "F": "\f", "r": "\r", "v": "\v",
@@ -179,9 +180,11 @@ class JsonReader:
         return number if isfinite(number) else self._fail("this number is too large")
 
     def _unescaped(self, text: str) -> str:
-        if "\\" not in text:
-            return text
-        pairs = _ESCAPE.sub(self._unescape, text).encode("utf-16", "surrogatepass")
+        # Halves of pairs are escapes: in the rest of a text they are bytes that are no UTF-8.
+        return text if "\\" not in text else _ESCAPES.sub(self._unescaped_run, text)
+
+    def _unescaped_run(self, match: re.Match[str]) -> str:
+        pairs = _ESCAPE.sub(self._unescape, match[0]).encode("utf-16", "surrogatepass")
         if self._keeps_bytes:
             return re.sub(_HALF_A_PAIR, "\ufffd", pairs.decode("utf-16", "surrogatepass"))
         return pairs.decode("utf-16", "replace")

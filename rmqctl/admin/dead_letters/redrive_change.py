@@ -175,7 +175,7 @@ class Redrive(Change):
         Raises StoreInUseError, Refused beside another redrive, CliError (6) if one was handled by
         another command meanwhile or the store was replaced, StoreNotWritableError, and OSError for
         the file of receipts; nothing was sent then. PartlyDone if a file cannot be written any
-        more, or the store broke, and some were sent.
+        more, or takes no more receipts, or the store broke, and some were sent.
         """
         return Outcome(self._receipts(note))
 
@@ -211,6 +211,8 @@ class Redrive(Change):
                         on_receipt=on_receipt,
                     )
                     yield from self._run.receipts()
+                    if self._run.is_full:
+                        raise self._full(self._run.sent)
             except StoreContradictionError:
                 raise  # damage has an exit code of its own
             except (OSError, StoreNotWritableError, StoreBrokenError) as error:
@@ -227,6 +229,13 @@ class Redrive(Change):
             reason, resume = str(error), f"remove the cause, then {resume}"
         many = len(self._planned)
         return PartlyDone(f"{reason}; {sent} of {many} were sent before that; {resume}")
+
+    def _full(self, sent: int) -> CliError:
+        sentence = (
+            f"the file of receipts of run {self.task.run} takes no more; {sent} of "
+            f"{len(self._planned)} were sent before that; redrive the others in a new run"
+        )
+        return PartlyDone(sentence) if sent else CliError(sentence)
 
     def _begin(
         self, writer: StoreWriter, runs: RedriveRuns, note: Mapping[str, Any]

@@ -266,6 +266,8 @@ class RedriveRun:
         """Messages that could not be sent."""
         self.left = 0
         """Messages that were not tried, after too many errors."""
+        self.is_full = False
+        """Whether it ended early because its file takes no more receipts."""
 
     def receipts(self) -> Iterator[RedriveReceipt]:
         """Send the dead letters one by one; yields their receipts."""
@@ -273,6 +275,9 @@ class RedriveRun:
         can_mark = True
         try:
             for number, planned in enumerate(self._planned):
+                if self._written.is_full:
+                    self.is_full = True
+                    break
                 receipt = self._receipt(planned)
                 self._note(planned, receipt)
                 yield receipt

@@ -11,6 +11,10 @@ import pytest
 
 from storage.configs.config_file import ConfigFile, ConfigSource
 from storage.configs.consumer_offsets import consumer_offset_file, decode_offsets, encode_offsets
+from storage.configs.subscription_groups import (
+    SubscriptionGroupConfig,
+    SubscriptionGroupTable,
+)
 from storage.configs.topics import TopicConfig, TopicTable, topics_file
 from storage.errors import CorruptFileError, StoreNotWritableError
 from storage.files.fs import FileSystem
@@ -142,6 +146,31 @@ def test_missing_members_have_the_defaults_of_java():
     table = TopicTable({"topicConfigTable": {"T": {"order": True, "perm": None}}}, 9)
     assert table.get("T") == TopicConfig("T", 16, 16, 6, "SINGLE_TAG", 0, order=True)
     assert table.data_version == (9, 0)
+
+
+@pytest.mark.parametrize(
+    ("value", "read"),
+    [
+        *((value, True) for value in (True, 1, 1.9, "true", "TRUE", "True", "1", "Y", "y", "T")),
+        *((value, False) for value in (False, 0, 2, -1, "false", "FALSE", "0", "N", "F", "f")),
+        *((value, True) for value in (None, "", "null", "NULL")),  # the default
+    ],
+)
+def test_switches_are_read_in_every_spelling_that_java_reads(value, read):
+    table = SubscriptionGroupTable({"subscriptionGroupTable": {"g": {"consumeEnable": value}}}, 0)
+    assert table.get("g") == SubscriptionGroupConfig("g", read)
+
+
+@pytest.mark.parametrize("value", ["", "null", "NULL"])
+def test_texts_that_are_null_to_java_leave_the_default(value):
+    document: Any = {"topicConfigTable": {"T": {"perm": value, "readQueueNums": value}}}
+    assert TopicTable(document, 0).get("T") == TopicConfig("T")
+
+
+@pytest.mark.parametrize("value", ["yes", "t", "n", "2", " true", [], {}])
+def test_switches_that_java_refuses_are_damage(value):
+    with pytest.raises(ValueError, match="consumeEnable is neither true nor false"):
+        SubscriptionGroupTable({"subscriptionGroupTable": {"g": {"consumeEnable": value}}}, 0)
 
 
 def test_offsets_are_read_in_every_spelling_that_java_reads():

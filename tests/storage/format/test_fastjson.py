@@ -103,6 +103,20 @@ def test_what_fastjson_tolerates_is_read(text: str, value: Any) -> None:  # [J]
 
 
 @pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (b'"a\\"\xff"', 'a"\udcff'),
+        (b'"\xff\\u0041\xc3"', "\udcffA\udcc3"),
+        (b'"\\ud83d\xff"', "\ufffd\udcff"),
+        (b'"\\ud83d\\ude00\xff"', "\U0001f600\udcff"),
+        (b'"\\udcff\xff"', "\ufffd\udcff"),
+    ],
+)
+def test_bytes_that_are_no_utf8_are_kept_beside_escapes(text: bytes, value: str) -> None:
+    assert loads(text.decode("utf-8", "surrogateescape")) == value
+
+
+@pytest.mark.parametrize(
     "text",
     [
         '{"a":1} x', '{"a" 1}', '{"a":1', "[1", "{a-b:1}", "{%R%g@x:1}", r'{"a":"\q"}',
