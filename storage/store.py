@@ -409,16 +409,14 @@ class MessageStore(ForkAware):
         """Delete all queues of a topic, and leave its records; gives how many there were.
 
         Other processes may read and write the store meanwhile. ``before`` is called first, under
-        the same write lock. The next message of each queue gets offset 0. On the device when this
-        returns. Raises what ``before`` raises, StoreNotWritableError and CorruptFileError: then
-        nothing has happened.
+        the same write lock, when nothing refuses the deletion. The next message of each queue gets
+        offset 0. On the device when this returns. Raises what ``before`` raises,
+        StoreNotWritableError and CorruptFileError: then nothing has happened.
         """
         self.check_usable()
         with self._write_lock.held():
-            self._appender.get_ready()
-            before()
             try:
-                return self._appender.delete_queues(topic)
+                return self._appender.delete_queues(topic, before)
             except OSError as error:
                 reason = error.strerror or str(error)
                 if self._shared.words[_STAGE]:

@@ -14,7 +14,7 @@ written again. Index keys come after that, those of a batch at once, those of si
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -414,15 +414,15 @@ class Appender:
             "within a log",
         )
 
-    def delete_queues(self, topic: str) -> int:
+    def delete_queues(self, topic: str, before: Callable[[], None]) -> int:
         """Delete all queues of a topic while other processes read and write the store; gives how
-        many there were. See :mod:`.topic_deletion`."""
+        many there were. For ``before`` see :mod:`.topic_deletion`."""
         from .topic_deletion import delete_queues
 
         self.get_ready()
         self.put_keys()
         log_min = min(self.log.offsets(), default=0)
-        return delete_queues(self._fs, self._root, self._shared, topic, log_min)
+        return delete_queues(self._fs, self._root, self._shared, topic, log_min, before)
 
     # -- resolving ----------------------------------------------------------------------------
 

@@ -25,31 +25,39 @@ from storage.configs.deleted_topics import put_deleted_topics, stage_deleted_top
 from storage.coordination.kept_links import KeptLinks
 from storage.coordination.shared_state import GONE, STAGE_DELETE, STAGE_NONE, Word
 from storage.errors import StoreContradictionError
-from storage.files.access import refuse_unwritable_folders
-from storage.format.names import CONSUMEQUEUE, OURS
-from storage.queue.deletion import folders_to_remove, remove_queue_files
+from storage.queue.deletion import refuse_deletion, remove_queue_files
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from storage.coordination.shared_state import SharedState
     from storage.files.fs import FileSystem
 
 
-def delete_queues(fs: FileSystem, root: Path, shared: SharedState, topic: str, log_min: int) -> int:
+def delete_queues(
+    fs: FileSystem,
+    root: Path,
+    shared: SharedState,
+    topic: str,
+    log_min: int,
+    before: Callable[[], None],
+) -> int:
     """Delete all queues of a topic; gives how many there were. Needs the write lock, in stage 0.
 
-    The next message of a queue gets offset 0. On the device when this returns. Raises OSError,
-    StoreNotWritableError and CorruptFileError (deleted.json): before stage 4 nothing has happened.
+    The next message of a queue gets offset 0. ``before`` is called when nothing refuses the
+    deletion, and may refuse it by raising. On the device when this returns. Raises OSError,
+    StoreNotWritableError and CorruptFileError (deleted.json): before stage 4 nothing has happened,
+    but for what ``before`` did.
     """
     words = shared.words
     slots = [slot for slot in shared.slots_of(topic) if shared.next_offset(slot) != GONE]
     if not slots:
+        before()
         return 0
-    folders = folders_to_remove(root, topic)
-    above = {folder.parent for folder in folders}
-    refuse_unwritable_folders(root / OURS, root / CONSUMEQUEUE / topic, *above, *folders)
+    refuse_deletion(root, topic)
     stage_deleted_topic(root, topic, words[Word.LOG_END], log_min, fs)
+    before()
     words[Word.DELETING] = 1 + slots[0]
     words[Word.STAGE] = STAGE_DELETE
     finish_deletion(fs, root, shared)

@@ -7,32 +7,43 @@ records stay, as a real broker leaves them. Here no other process has the store 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from storage.configs.deleted_topics import note_deleted_topic
+from storage.configs.deleted_topics import note_deleted_topic, read_deleted_topics
 from storage.coordination.exclusive import distrust_shared_state
 from storage.errors import StoreNotWritableError
+from storage.files.access import refuse_unwritable_folders
 from storage.files.fs import FileSystem
 from storage.files.queue_folders import is_queue_number
-from storage.format.names import CONSUMEQUEUE, CONSUMEQUEUE_EXT
+from storage.format.names import CONSUMEQUEUE, CONSUMEQUEUE_EXT, OURS
 
 if TYPE_CHECKING:
     from storage.readonly import StoreView
 
 
-def delete_queues(view: StoreView, topic: str, fs: FileSystem | None = None) -> int:
+def delete_queues(
+    view: StoreView,
+    topic: str,
+    fs: FileSystem | None = None,
+    *,
+    before: Callable[[], None] = lambda: None,
+) -> int:
     """Delete all queues of a topic; gives how many there were. Needs
     storage.coordination.exclusive.alone.
 
     The next message of the topic gets queue offset 0. ``view`` reads the store and is of no use
-    afterwards. On the device when this returns. A death in between deletes nothing: the next writer
-    makes all units again, as long as the deletion is not noted. Raises StoreNotWritableError.
+    afterwards. ``before`` is called when nothing refuses the deletion, and may refuse it by
+    raising. On the device when this returns. A death in between deletes nothing: the next writer
+    makes all units again, as long as the deletion is not noted. Raises StoreNotWritableError, and
+    what :func:`refuse_deletion` raises, before anything is changed.
     """
     fs = fs or FileSystem()
     root = view.root
+    refuse_deletion(root, topic)
+    before()
     try:
-        folders_to_remove(root, topic)  # raises before anything is changed
         log_end, log_min = view.log_max_offset(), view.log_min_offset()
         distrust_shared_state(fs, root)
         count = remove_queue_files(fs, root, topic)
@@ -59,6 +70,22 @@ def remove_queue_files(fs: FileSystem, root: Path, topic: str) -> int:
             folder.rmdir()
         fs.sync_dir(folder.parent)
     return len(queues)
+
+
+def refuse_deletion(root: Path, topic: str) -> None:
+    """Raise what keeps the queues of a topic from being deleted; nothing is changed.
+
+    StoreNotWritableError for a folder among their files, and for a folder that this user may not
+    write; CorruptFileError and StoreVersionError of deleted.json.
+    """
+    try:
+        folders = folders_to_remove(root, topic)
+        above = {folder.parent for folder in folders}
+        refuse_unwritable_folders(root / OURS, root / CONSUMEQUEUE / topic, *above, *folders)
+        read_deleted_topics(root)
+    except OSError as error:
+        where = Path(error.filename) if error.filename else root
+        raise StoreNotWritableError(where, error.strerror or str(error)) from error
 
 
 def folders_to_remove(root: Path, topic: str) -> list[Path]:

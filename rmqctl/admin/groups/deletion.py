@@ -7,9 +7,10 @@ from broker.offset.offset_move import move_offsets_of_store
 from rmqctl.admin.changes import Outcome
 from rmqctl.admin.settings import GuardedChange, now_ms
 from rmqctl.admin.topics.deletion import TopicDeletion, messages_of_topic
-from rmqctl.errors import NotFound, Refused
+from rmqctl.errors import NotFound, PartlyDone, Refused
 from storage.configs.consumer_offsets import topic_at_group
 from storage.configs.subscription_groups import subscription_groups_file
+from storage.errors import StoreNotWritableError
 from storage.format.message import dlq_topic, retry_topic
 from storage.readonly import StoreView
 
@@ -80,7 +81,7 @@ class GroupDeletion(GuardedChange):
 
     def check(self) -> None:
         """Refused for a group with live members, and while members of others read its topics;
-        StoreInUseError beside a Java broker."""
+        StoreInUseError beside a Java broker. Errors of files as TopicDeletion.check_parts."""
         members = self._broker.consumer_connection(self._group)
         if members:
             clients = ", ".join(member.client_id for member in members)
@@ -89,20 +90,32 @@ class GroupDeletion(GuardedChange):
                 "end them first"
             )
         for deletion in self._deletions:
-            deletion.check_readers()
+            deletion.check_parts()
         super().check()
 
     def apply(self, note: Mapping[str, Any]) -> Outcome:
-        """Do it and read it back. Refused if a member has joined meanwhile."""
+        """Do it and read it back. Refused if a member has joined meanwhile. PartlyDone if a part
+        cannot be written after others were removed."""
         self.check()
         note = {**note, **self.entry}
         if self._config is not None:
             check = self._table.check_unchanged(self._config)
             self._table.manager.delete(self._group, note, check)
-        if self._remove_offsets and self._offsets:
-            self._forget_offsets(note)
-        for deletion in self._deletions:
-            deletion.delete(note)
+        is_begun = self._config is not None
+        try:
+            if self._remove_offsets and self._offsets:
+                self._forget_offsets(note)
+                is_begun = True
+            for deletion in self._deletions:
+                deletion.delete(note)
+                is_begun = True
+        except StoreNotWritableError as error:
+            if not is_begun:
+                raise
+            raise PartlyDone(
+                f"a part of group {self._group} was deleted, but not all: {error}; remove the "
+                "cause, then repeat the command"
+            ) from error
         return Outcome(
             [
                 row._replace(applied=row.fate == "kept" or not self._is_there(row))

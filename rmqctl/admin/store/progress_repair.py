@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from storage.configs.journal import Journal
 from storage.configs.progress import ProgressFile
+from storage.errors import StoreChangedError
+from storage.files.checksum import crc_of
 from storage.tools.config_recovery.progress_files import (
     FileState,
     own_progress_files,
@@ -34,6 +36,7 @@ class ProgressRepair:
         self._root = view.root
         self._found: list[Recovered] = []
         self._step: Step | None = None
+        self._sums = self._sums_now()  # first: what is written while the files are read counts
         ours = read_progress_files(view.root).ours
         self._file = str(ours.path.relative_to(view.root))
         if (parts is None or Part.OFFSET in parts) and ours.state in _DAMAGED:
@@ -46,6 +49,17 @@ class ProgressRepair:
             return plan
         steps = [s for s in plan.steps if s.action is not Action.NONE or s.file != self._file]
         return plan._replace(steps=[*steps, self._step])
+
+    def check(self) -> None:
+        """StoreChangedError if one of the files has changed since the plan was made."""
+        if self._step is not None:
+            now = self._sums_now()
+            for name in {**self._sums, **now}:
+                if now.get(name) != self._sums.get(name):
+                    raise StoreChangedError(self._root / name)
+
+    def _sums_now(self) -> dict[str, int | None]:
+        return {name: crc_of(self._root / name) for name in own_progress_files(self._root)}
 
     def carry_out(self, note: Mapping[str, Any], now_ms: int) -> Iterator[Step]:
         """Do it while no other process has the store open. Yields the step once synced.

@@ -131,7 +131,7 @@ class Repair(Change):
         found: dict[str, tuple[int, ...] | None] = {}
         for step in self._plan_of_files.executable:
             if step.file.partition("/")[0] not in _OF_MESSAGES:
-                continue  # to open the store writes some of the others
+                continue  # to open the store writes some of the others; their steps know the sums
             try:
                 info = (self._root / step.file).stat()
             except OSError:
@@ -143,6 +143,7 @@ class Repair(Change):
     def _check_end(self) -> None:
         if self._stats() != self._files:
             raise StoreChangedError(self._root)
+        self._progress.check()
         with StoreView.open(self._root, self._config) as now:
             if now.log_max_offset() != self._plan_of_files.log_end:
                 raise StoreChangedError(self._root)

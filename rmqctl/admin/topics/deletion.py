@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 from broker.members.living import members_by_group
 from rmqctl.admin.changes import Outcome
 from rmqctl.admin.settings import GuardedChange, now_ms
-from rmqctl.errors import Refused
+from rmqctl.errors import PartlyDone, Refused
 from storage.configs.consumer_offsets import split_topic_at_group, topic_at_group
 from storage.configs.dlq_acks import DlqAcksFile
 from storage.configs.journal import Journal
 from storage.coordination.exclusive import alone
 from storage.coordination.lock_owners import is_java_running
-from storage.errors import StoreInUseError
-from storage.format.message import LMQ_PREFIX
-from storage.queue.deletion import delete_queues
+from storage.errors import StoreInUseError, StoreNotWritableError
+from storage.format.message import DLQ_GROUP_TOPIC_PREFIX, LMQ_PREFIX
+from storage.queue.deletion import delete_queues, refuse_deletion
 from storage.readonly import StoreView
 
 from .rows import DeletedTopicRow
@@ -62,18 +62,26 @@ class TopicDeletion(GuardedChange):
 
     def check(self) -> None:
         """Refused while members read the topic; StoreInUseError beside a Java broker. Other
-        processes may have the store open, and write it."""
-        self.check_readers()
+        processes may have the store open, and write it. Errors of files as ``check_parts``."""
+        self.check_parts()
         super().check()
 
-    def check_readers(self) -> None:
-        """Refused while members read the topic."""
-        readers = readers_of_topic(self.view.root, self._topic)
+    def check_parts(self) -> None:
+        """Raise what would end it midway: Refused while members read the topic,
+        StoreNotWritableError for folders of its queues, and CorruptFileError for a file that it
+        changes."""
+        root = self.view.root
+        readers = readers_of_topic(root, self._topic)
         if readers:
             raise Refused(_held_by_readers(self._topic, readers))
+        if self._messages:
+            refuse_deletion(root, self._topic)
+            if self._has_marks:
+                DlqAcksFile(root).all()
 
     def apply(self, note: Mapping[str, Any]) -> Outcome:
-        """Do it and read it back. StoreInUseError beside a Java broker."""
+        """Do it and read it back. StoreInUseError beside a Java broker. PartlyDone if the disk is
+        full when the queues are gone."""
         self.check()
         return Outcome(self.delete({**note, **self.entry}))
 
@@ -85,17 +93,22 @@ class TopicDeletion(GuardedChange):
                 self._delete_settings(self._table.manager, note)
             elif is_alone:
                 # The write lock is held already: the topics need no lock of their own.
-                self._delete_settings(self._table.open(nullcontext), note)
-                delete_queues(self.view, self._topic)
+                topics = self._table.open(nullcontext)
+                delete_queues(
+                    self.view, self._topic, before=lambda: self._delete_settings(topics, note)
+                )
             else:
                 self._delete_beside_writers(note)
-            if self._messages:
-                # New messages get the same offsets again, and those are not acknowledged.
-                end = self.view.log_max_offset()
-                everything = {queue_id: [(0, end)] for queue_id in self._messages}
-                DlqAcksFile(self.view.root).unmark(self._topic, everything)
-            if self._remove_offsets and self._groups:
-                self._forget_offsets(note, alone=is_alone)
+            try:
+                if self._messages and self._has_marks:
+                    self._forget_marks()
+                if self._remove_offsets and self._groups:
+                    self._forget_offsets(note, alone=is_alone)
+            except StoreNotWritableError as error:
+                raise PartlyDone(
+                    f"topic {self._topic} was deleted, but not all that goes with it: {error}; "
+                    "remove the cause; 'rmqctl offset delete' forgets offsets that are left"
+                ) from error
             return [
                 row._replace(applied=row.fate == "kept" or not self._is_there(row))
                 for row in self.plan
@@ -153,6 +166,17 @@ class TopicDeletion(GuardedChange):
                 return any(name == self._topic for name, _ in view.queues())
             key = topic_at_group(self._topic, row.group or "")
             return bool(view.consumer_offsets().get(key))
+
+    @property
+    def _has_marks(self) -> bool:
+        """Whether its messages can be marked as handled."""
+        return self._topic.startswith(DLQ_GROUP_TOPIC_PREFIX)
+
+    def _forget_marks(self) -> None:
+        """New messages get the same offsets again, and those are not acknowledged."""
+        end = self.view.log_max_offset()
+        everything = {queue_id: [(0, end)] for queue_id in self._messages}
+        DlqAcksFile(self.view.root).unmark(self._topic, everything)
 
     def _forget_offsets(self, note: Mapping[str, Any], *, alone: bool) -> None:
         from broker.offset.offset_move import move_offsets_of_store

@@ -319,11 +319,13 @@ def test_a_member_of_another_topic_holds_nothing_back(orders, options):
     run("topic", "create", "empty")
     run("topic", "create", "other")
     run("produce", "other", "-q", stdin=b"x\n")
-    DlqAcksFile(orders).mark("orders", {0: [(0, 1)]})
+    dlq = "%DLQ%one"
+    run("produce", dlq, "--queue", 0, "-q", stdin=b"d\n")
+    DlqAcksFile(orders).mark(dlq, {0: [(0, 1)]})
     with start("consume", "other", "-g", "live", "--from-where", "first") as process:
         try:
             assert process.stdout.readline() == b"x\n"
-            for topic in ("empty", "orders"):
+            for topic in ("empty", "orders", dlq):
                 delete = ["topic", "delete", topic, "--confirm", topic, "-y", "-o", "json"]
                 result = run(*delete, *options)
                 assert result.code == 0, result.err
@@ -331,7 +333,7 @@ def test_a_member_of_another_topic_holds_nothing_back(orders, options):
                 assert run("topic", "describe", topic).code == 3
             assert offsets() == (set() if options else {"one", "two"})
             assert list((orders / "consumequeue/orders").iterdir()) == []
-            assert DlqAcksFile(orders).read("orders").get(0) in (None, NOTHING_HANDLED)
+            assert DlqAcksFile(orders).read(dlq).get(0) in (None, NOTHING_HANDLED)
             run("produce", "orders", "-q", stdin=b"new\n")
             run("produce", "other", "-q", stdin=b"y\n")
             assert process.stdout.readline() == b"y\n"

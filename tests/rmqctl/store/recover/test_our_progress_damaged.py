@@ -94,3 +94,23 @@ def test_a_file_that_is_whole_again_since_the_plan_is_not_put_away(root):
         with pytest.raises(StoreChangedError, match=r"offsets\.log has changed since the plan"):
             do()
     assert (root / OURS).read_bytes() == written
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("has_evidence", [True, False])
+def test_a_file_that_was_mended_since_the_plan_is_not_repaired(root, has_evidence):
+    if not has_evidence:
+        for path in (root / "config").glob("consumerOffset.json*"):
+            path.unlink()
+        shutil.rmtree(root / "rmqctl" / "samples", ignore_errors=True)
+        shutil.rmtree(root / "rmqctl" / "journal", ignore_errors=True)
+    with StoreView.open(root) as view:
+        change = admin.repair(view)
+    assert run("store", "recover-offsets", "-S", root, "--execute", "--yes").code == 0
+    reset = ("offset", "reset", "-g", "g", "-t", "t", "--to-offset", "1")
+    assert run(*reset, "-S", root, "--yes").code == 0
+    before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    for do in (change.check, lambda: list(change.apply(journal_note("test")).rows)):
+        with pytest.raises(StoreChangedError, match=r"offsets\.log has changed since the plan"):
+            do()
+    assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
