@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import sys
 
 from rmqctl.late_modules import OF_PATHLIB, OF_TYPER, late
@@ -16,6 +17,8 @@ again takes a tenth of a short command's time, and of reading many messages."""
 
 def main() -> None:
     """Run the command line; always raises :class:`SystemExit`."""
+    if signal.getsignal(signal.SIGINT) == signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback; nothing is open yet
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
     # NumPy's matrix library starts one thread per core when it is loaded. Nothing here
     # multiplies matrices, and without the threads NumPy loads in half the time.

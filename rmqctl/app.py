@@ -34,6 +34,7 @@ _USAGE_ERROR = typer.BadParameter.__mro__[1]
 def run() -> NoReturn:
     """Run the command line of this process; always raises SystemExit."""
     code = main(sys.argv[1:])
+    signals.end_with(code)
     try:
         sys.stderr.flush()
     except OSError:  # the interpreter would try once more, and end with 120
@@ -48,6 +49,15 @@ def main(args: Sequence[str]) -> int:
     """Run one command line and return its exit code; stdout is flushed when this returns."""
     use_utf8()
     signals.install()
+    try:
+        return _main(args)
+    except KeyboardInterrupt:  # while an error was reported, say
+        return exit_codes.INTERRUPTED
+    except signals.Terminated:
+        return exit_codes.TERMINATED
+
+
+def _main(args: Sequence[str]) -> int:
     if is_completed():
         return complete(args)
     is_json = first_log_format(args, os.environ) == JSON

@@ -13,7 +13,6 @@ import json
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -23,8 +22,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from broker.retry.redrive import Content
 from broker.retry.redrive_properties import own_properties
 from broker.validation import BODY_LENGTH_ZERO
+from rmqctl.child_processes import run_on_terminal
+from rmqctl.cli.signals import Terminated, TimeLimit
 from rmqctl.errors import CliError, Refused, UsageProblem
 from rmqctl.exit_codes import USAGE
+from rmqctl.output.last_line import LAST_LINE
 from rmqctl.output.values import escape_controls
 from rmqctl.parse.json_texts import parse_given, parse_json
 from rmqctl.parse.near_names import did_you_mean
@@ -72,7 +74,8 @@ def edited(
     """The message as edited by the user; its body is empty with ``allow_empty`` only.
 
     Refused (7) if the text is unchanged or empty, or if the editor fails. CliError (2) if the text
-    is not a valid message: it is then kept in a file that the sentence names.
+    is not a valid message: it is then kept in a file that the sentence names. What is changed is
+    kept, too, if a signal or a time limit ends the call; a warning names the file.
     """
     document, style = document_of(message)
     before = _as_text(document)
@@ -91,11 +94,25 @@ def edited(
             raise UsageProblem(f"{BODY_LENGTH_ZERO}; --allow-empty sends it anyway")
     except (UsageProblem, UnicodeDecodeError) as error:
         raise CliError(f"--edit: {error}; the text is kept in {path}", USAGE) from None
+    except (KeyboardInterrupt, Terminated, TimeLimit):
+        if _was_changed(path, before):
+            kept = f"the edited text is kept in {path}"
+            LAST_LINE.print(kept, prefix="rmqctl: warning: ", level="warning")
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     shutil.rmtree(folder, ignore_errors=True)
     return content
+
+
+def _was_changed(path: Path, before: str) -> bool:
+    try:
+        return path.read_bytes().strip() not in (b"", before.encode().strip())
+    except OSError:
+        return False
 
 
 def _read_back(path: Path) -> str:
@@ -210,8 +227,8 @@ def _run_editor(path: Path, environ: Mapping[str, str]) -> None:
     try:
         words = shlex.split(command)
         # The editor's screen is the terminal; standard output is for data.
-        done = subprocess.run([*words, str(path)], stdout=2, check=False)
+        code = run_on_terminal([*words, str(path)], stdout=2)
     except (ValueError, OSError) as error:
         raise Refused(f"cannot run the editor {command!r}: {error}") from None
-    if done.returncode:
-        raise Refused(f"the editor ended with exit code {done.returncode}; nothing was sent")
+    if code:
+        raise Refused(f"the editor ended with exit code {code}; nothing was sent")

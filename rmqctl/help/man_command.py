@@ -2,13 +2,13 @@
 
 import shlex
 import shutil
-import subprocess
 import sys
 from difflib import get_close_matches
 from typing import Annotated
 
 import typer
 
+from rmqctl.child_processes import run_on_terminal
 from rmqctl.cli.context import Cli, context_of
 from rmqctl.cli.marks import uses_no_store
 from rmqctl.errors import NotFound
@@ -74,4 +74,4 @@ def _page(cli: Cli, text: str) -> None:
     if not pager or shutil.which(pager[0]) is None:
         cli.out.write(text)
         return
-    subprocess.run(pager, input=text.encode(), check=False)
+    run_on_terminal(pager, given=text.encode())

@@ -7,6 +7,8 @@ if TYPE_CHECKING:
     from .terms import Term
 
 _INDENT: Final = "    "
+_LEAST_ROOM: Final = 24
+"""Columns that a meaning needs beside its example."""
 
 
 def paragraphs(term: "Term", width: int) -> str:
@@ -35,14 +37,22 @@ def paragraphs(term: "Term", width: int) -> str:
 
 
 def _forms(forms: "Iterable[tuple[str, str]]", width: int) -> list[str]:
-    """The forms as a table of two columns, wrapped to the width."""
+    """The forms as a table of two columns; on a narrow terminal the second is below the first."""
     from textwrap import wrap
 
     left = max((len(example) for example, _ in forms), default=0) + 2
+    room = width - len(_INDENT) - left
+    is_narrow = room < _LEAST_ROOM
+    if is_narrow:
+        left = len(_INDENT)
+        room = max(width - 2 * left, _LEAST_ROOM)
     lines = []
     for example, meaning in forms:
-        parts = wrap(meaning, width - len(_INDENT) - left, break_long_words=False)
-        first, *rest = parts
-        lines.append(f"{_INDENT}{example:{left}}{first}")
+        first, *rest = wrap(meaning, room, break_long_words=False)
+        if is_narrow:
+            lines.append(_INDENT + example)
+            rest = [first, *rest]
+        else:
+            lines.append(f"{_INDENT}{example:{left}}{first}")
         lines += [f"{_INDENT}{'':{left}}{part}" for part in rest]
     return lines

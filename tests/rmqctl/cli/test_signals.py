@@ -35,6 +35,34 @@ sys.exit(app.main(sys.argv[1:]))
 """
 
 
+AT_AN_IMPORT = """
+import os, signal, sys
+from rmqctl.__main__ import main
+
+class Finder:
+    def find_spec(name, *rest):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Finder)
+main()
+"""
+AT_A_SUGGESTION = """
+import os, sys
+from rmqctl import app
+from rmqctl.completion import suggest
+
+suggest.thing_meant = lambda cli, sentence: os.kill(os.getpid(), {number})
+app.run()
+"""
+AT_THE_END = """
+import atexit, os, signal, sys
+from rmqctl import app
+atexit.register(os.kill, os.getpid(), {number})
+app.run()
+"""
+
+
 def ignoring(*numbers):
     """For ``preexec_fn``: a caller that ignores signals, as nohup and a shell's ``&`` do."""
 
@@ -70,6 +98,40 @@ def test_signals_close_cleanly_and_in_silence(number, code):
         process.send_signal(number)
         assert process.communicate(timeout=30) == ("closed\n", "")
     assert process.returncode == code
+
+
+def after_it_ran(program, *words, **popen):
+    """Exit code and output of a Python program with these words."""
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        timeout=60,
+        **popen,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", ["rmqctl.first_answers", "typer", "rmqctl.app", "rmqctl.errors"])
+def test_ctrl_c_while_the_program_starts_is_silent(module):
+    program = AT_AN_IMPORT.format(module=module)
+    assert after_it_ran(program, "version") == (-signal.SIGINT, "", "")
+    ignored = ignoring(signal.SIGINT)
+    code, out, err = after_it_ran(program, "version", preexec_fn=ignored)
+    assert (code, out.startswith("rmqctl"), err) == (0, True, "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", [AT_A_SUGGESTION, AT_THE_END])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signals_at_an_error_and_at_the_end_are_silent(store, program, number):
+    code, out, err = after_it_ran(program.format(number=int(number)), "topic", "queues", "nowhere")
+    if program == AT_A_SUGGESTION:
+        assert (code, out, err) == (128 + number, "", "")
+    else:  # it has done its work
+        assert (code, out, err.count("\n")) == (exit_codes.NOT_FOUND, "", 1)
 
 
 @pytest.mark.slow

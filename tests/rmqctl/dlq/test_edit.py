@@ -2,6 +2,7 @@
 
 import json
 import stat
+import sys
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +15,7 @@ from rmqctl.admin.dead_letters.rewrite import Rewrite, rewriting_from
 from rmqctl.dlq.edit import content_of, document_of
 from storage.format.message import Message, MessageExt
 from storage.format.properties import encode_properties
-from tests.support.cli import run
+from tests.support.cli import call, run
 from tests.support.dead_letters import bury
 
 DO = ("--execute", "--yes", "-q")
@@ -44,6 +45,7 @@ def redriven():
 def editor(tmp_path, monkeypatch):
     """An editor that runs the shell lines that ``does`` is given, with the file as $1."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     script, saw = tmp_path / "an editor", tmp_path / "saw"
 
     def set_lines(lines):
@@ -148,6 +150,55 @@ def test_an_edit_that_is_malformed_is_kept(dead, editor):
     sentence = run("dlq", "redrive", "g", "0", "--edit", *DO).err
     kept = sentence.rpartition("kept in ")[2].partition(";")[0]
     assert Path(kept).read_text("utf-8") == "{ much work\n"
+
+
+WAITS = """
+import os, pathlib, signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+os.kill(os.getppid(), signal.SIGTERM)
+signal.sigwait({signal.SIGTERM})
+pathlib.Path(sys.argv[1]).write_text("restored")
+"""
+
+
+def redrive_in_an_editor():
+    return call("dlq", "redrive", "g", "0", "--edit", *DO, start_new_session=True)
+
+
+@pytest.mark.slow
+def test_an_interrupt_from_the_keyboard_is_for_the_editor(dead, editor):
+    """The terminal sends it to the editor and to the program; an editor such as vi goes on."""
+    editor.does("trap '' INT; kill -INT 0; sed -i 's/12/13/' \"$1\"")
+    done = redrive_in_an_editor()
+    assert (done.code, done.err) == (0, "")
+    assert [message["body"] for message in redriven()] == ['{"sum": 13}']
+
+
+@pytest.mark.slow
+def test_an_editor_that_the_keyboard_ends_ends_the_call(dead, editor):
+    editor.does('echo much work > "$1"; kill -INT 0')
+    done = redrive_in_an_editor()
+    assert (done.code, redriven()) == (130, [])
+    kept = done.err.removeprefix("rmqctl: warning: the edited text is kept in ").strip()
+    assert Path(kept).read_text("utf-8") == "much work\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("edit", ["true", 'echo much work > "$1"'])
+def test_an_end_from_outside_lets_the_editor_put_the_terminal_right(dead, editor, edit, tmp_path):
+    """SIGTERM to the program only: the editor gets it, too, and what was changed is kept."""
+    end = tmp_path / "end"
+    editor.does(f"{edit}; exec {sys.executable} -c '{WAITS}' {end}")
+    done = redrive_in_an_editor()
+    assert (done.code, redriven()) == (143, [])
+    assert end.read_text() == "restored"
+    folders = list(tmp_path.glob("rmqctl-*"))
+    if edit == "true":
+        assert (done.err, folders) == ("", [])
+    else:
+        (kept,) = folders[0].iterdir()
+        assert done.err == f"rmqctl: warning: the edited text is kept in {kept}\n"
+        assert kept.read_text("utf-8") == "much work\n"
 
 
 def test_the_editor_sees_no_control_characters(dead, editor):

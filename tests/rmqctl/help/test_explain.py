@@ -83,6 +83,19 @@ def test_the_forms_of_a_time_are_a_table():
     assert "yesterday 15:00: that time of that day" in row["meaning"]
 
 
+@pytest.mark.parametrize("term", ["json-path", "time", "where"])
+@pytest.mark.parametrize("columns", [1, 30, 36, 42, 43, 61, 62])
+def test_forms_fit_a_narrow_terminal(term, columns):
+    wide = run("explain", term, env={"COLUMNS": "100"})
+    narrow = run("explain", term, env={"COLUMNS": str(columns)})
+    assert narrow.code == 0, narrow.err
+    assert "".join(narrow.out.split()) == "".join(wide.out.split())
+    if columns >= 30:  # room for most words
+        cells = [len(line) for line in narrow.lines if line.startswith(" " * 8)]
+        assert max(cells) <= max(columns, 36)
+        assert len(narrow.lines) < 4 * len(wide.lines)
+
+
 def test_rows_come_with_a_format():
     rows = run("explain", "4", "-o", "json").json()
     assert [(row["term"], row["also"]) for row in rows] == [("4", ["DAMAGED", "exit code 4"])]

@@ -14,6 +14,7 @@ from tests.support.cli import ROOT, run
 from tests.support.parsing import parsed
 from tests.support.shell_lines import calls_in
 from tests.support.tab_key import shell
+from tests.support.terminal import on_a_terminal
 
 FOLDER = ROOT / "docs" / "man"
 
@@ -100,6 +101,17 @@ def test_on_a_terminal_a_long_page_goes_through_the_pager(tmp_path):
         assert re.search(r"^[2-9]\d\d$", counted, re.MULTILINE), counted  # lines of the page
         terminal.type("PAGER=no-such-pager $PY -m rmqctl man; echo wi''thout $?\n")
         terminal.wait_for("NAME", "EXAMPLES", "without 0")
+
+
+@pytest.mark.slow
+def test_an_interrupt_from_the_keyboard_is_for_the_pager(tmp_path):
+    """In less it ends a search or a wait for more text, and less goes on."""
+    pager = tmp_path / "pager"
+    pager.write_text("#!/bin/sh\ntrap '' INT; kill -INT 0; cat; echo the end\n")
+    pager.chmod(0o755)
+    shown = on_a_terminal(["-m", "rmqctl", "man"], columns=80, lines=10, env={"PAGER": str(pager)})
+    assert shown.startswith("NAME\n")
+    assert shown.endswith("the end\n")
 
 
 def test_what_roff_would_take_for_its_own_is_escaped():
