@@ -2,10 +2,13 @@
 
 import sys
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rmqctl.errors import CliError
 from rmqctl.exit_codes import DAMAGED
+
+if TYPE_CHECKING:
+    from rmqctl.cli.context import Cli
 
 MAX_GIVEN: Final = 64 << 20
 """Most bytes of a plan, or of a file of offsets, topics, rules or settings."""
@@ -23,5 +26,12 @@ def read_given(path: Path | str, *, stdin: bool = False) -> bytes:
         with Path(path).open("rb") as file:
             data = file.read(MAX_GIVEN + 1)
     if len(data) > MAX_GIVEN:
-        raise CliError(f"{path} exceeds the limit of {MAX_GIVEN} bytes for such a file", DAMAGED)
+        name = "standard input" if stdin and str(path) == STDIN else path
+        raise CliError(f"{name} exceeds the limit of {MAX_GIVEN} bytes for such a file", DAMAGED)
     return data
+
+
+def tell_if_typed(cli: "Cli", path: Path | str) -> None:
+    """Say that a command waits for the terminal, if ``path`` is ``-`` and that is one."""
+    if str(path) == STDIN and sys.stdin.isatty():
+        cli.say("reading from the terminal; Ctrl-D ends")

@@ -449,7 +449,8 @@ def _join(
             run = MemberRun(consumer, listening, watches_reader=watches)
             run.run(progress)
         dropped = join.why_dropped(broker, consumer) if listening.failed else None
-    judge_run(cli, topic, listening, dropped, are_skipped=options.broadcast)
+    waits = options.orderly and config.max_reconsume_times == -1
+    judge_run(cli, topic, listening, dropped, are_skipped=options.broadcast, waits=waits)
 
 
 def _run(

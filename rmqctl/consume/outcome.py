@@ -18,11 +18,13 @@ def judge_run(
     dropped: str | None,
     *,
     are_skipped: bool,
+    waits: bool,
 ) -> None:
     """Say what became of the messages. PartlyDone (8) if some failed, CliError (1) if all did.
 
     ``dropped`` is why failed messages are dropped without a retry, None if they are not.
     ``are_skipped``: messages whose bodies cannot be unpacked are skipped, not retried.
+    ``waits``: a queue waits at a message that fails, however often.
     """
     if dropped is not None:
         failed = counted(listening.failed, "message")
@@ -31,9 +33,8 @@ def judge_run(
     attempts, failed_in_the_end = listening.failed, listening.failed_in_the_end
     if failed_in_the_end:
         count = listening.quota.consumed - (attempts - failed_in_the_end)  # each message once
-        sentence = (
-            f"{failed_in_the_end} of {counted(count, 'message')} failed; {_fate(failed_in_the_end)}"
-        )
+        fate = _fate(failed_in_the_end, waits=waits)
+        sentence = f"{failed_in_the_end} of {counted(count, 'message')} failed; {fate}"
         raise PartlyDone(sentence) if failed_in_the_end < count else CliError(sentence)
     if attempts:
         cli.say(f"{counted(attempts, 'attempt')} failed; an orderly queue waits for its message")
@@ -43,11 +44,13 @@ def judge_run(
         skipped = "it is skipped" if unreadable == 1 else "they are skipped"
         raise PartlyDone(
             f"{counted(unreadable, 'message')} of {topic} {has} that cannot be unpacked; "
-            f"{skipped if are_skipped else _fate(unreadable)}"
+            f"{skipped if are_skipped else _fate(unreadable, waits=waits)}"
         )
 
 
-def _fate(failed: int) -> str:
+def _fate(failed: int, *, waits: bool) -> str:
+    if waits:
+        return "its queue waits at it" if failed == 1 else "their queues wait at them"
     if failed == 1:
         return "it will be retried, or is a dead letter"
     return "they will be retried, or are dead letters"

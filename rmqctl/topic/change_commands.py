@@ -75,10 +75,13 @@ def create(
                                  rmqctl topic create --from-file -
     """
     cli = context_of(ctx)
+    from rmqctl.cli.given_file import tell_if_typed
+
     from .table_file import WantedTopic, wanted_topics
 
     wanted = [WantedTopic("command line", name) for name in new_topics or ()]
     if from_file is not None:
+        tell_if_typed(cli, from_file)
         wanted += wanted_topics(from_file)
     if not wanted:
         raise UsageProblem("missing argument 'TOPIC...'")

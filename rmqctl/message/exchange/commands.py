@@ -215,8 +215,8 @@ def import_messages(
     An hour again, half as fast:
         rmqctl message export orders --from -1h | rmqctl message import - again --speed 0.5
     """
+    from rmqctl.cli.given_file import STDIN, tell_if_typed
     from rmqctl.produce.run import Limits
-    from rmqctl.produce.sources import STDIN
 
     from .formats import form_of
     from .import_reader import TopicMap, check_file
@@ -235,6 +235,7 @@ def import_messages(
         from broker.validation import check_send_topic
 
         check_send_topic(name)
+    tell_if_typed(cli, file)
     if keep_times:
         source = _whole_portions(cli, file, form, ignore=ignore_unknown)
         with _warning_of_unused(cli, topics, goes_on=skip_invalid):

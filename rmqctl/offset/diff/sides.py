@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rmqctl.admin.offsets.sides import Side, side_at, side_of_group, side_of_store
+from rmqctl.cli.given_file import tell_if_typed
 from rmqctl.cli.paths import expanded
 from rmqctl.errors import NotFound, UsageProblem
 
@@ -23,7 +24,7 @@ def side_of(cli: "Cli", broker: "EmbeddedBroker", text: str) -> Side:
     if colon and kind == "group":
         return side_of_group(broker.view, broker, rest)
     if colon and kind == "file":
-        return _of_file(Path(rest))
+        return _of_file(cli, Path(rest))
     if colon and kind == "store":
         return _of_store(Path(rest))
     if any(text == group for group, _ in broker.consumer_offsets()):
@@ -32,7 +33,7 @@ def side_of(cli: "Cli", broker: "EmbeddedBroker", text: str) -> Side:
     if path.is_dir():
         return _of_store(path)
     if path.exists():
-        return _of_file(path)
+        return _of_file(cli, path)
     from storage.parse.times import read_time
 
     try:
@@ -51,7 +52,8 @@ def _at(cli: "Cli", broker: "EmbeddedBroker", text: str, moment: int) -> Side:
     return side_at(broker.view, broker, moment, cli.now_ms)
 
 
-def _of_file(path: Path) -> Side:
+def _of_file(cli: "Cli", path: Path) -> Side:
+    tell_if_typed(cli, path)
     lines = read_offset_file(expanded(path))
     groups = {line.group for line in lines}
     group = next(iter(groups)) if len(groups) == 1 else None

@@ -8,6 +8,7 @@ from broker.validation import check_group
 from rmqctl.admin.offsets import reset_targets
 from rmqctl.admin.offsets.queues import TopicChoice, parse_topic_choice
 from rmqctl.cli.change_steps import begin_java_check, run_change
+from rmqctl.cli.given_file import tell_if_typed
 from rmqctl.errors import NotFound, UsageProblem
 from rmqctl.parse.lists import parse_queues
 from rmqctl.parse.offsets import parse_offset, parse_shift
@@ -120,6 +121,7 @@ def _planned(
     groups, topics, queues = selection
     among = None
     if name == "--from-file":
+        tell_if_typed(cli, value)
         wishes = read_wishes(Path(value), groups, topics)
         return import_offsets(
             broker.view,

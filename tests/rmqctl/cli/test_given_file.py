@@ -2,6 +2,7 @@
 
 import io
 import os
+import pty
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +15,7 @@ from rmqctl.errors import CliError
 from rmqctl.exit_codes import DAMAGED
 from rmqctl.produce.sender import InvalidRecordError
 from rmqctl.produce.sources import Input
-from tests.support.cli import run
+from tests.support.cli import run, start
 
 READERS = {
     "offset import": "offset import {}",
@@ -74,6 +75,7 @@ def test_the_limit_is_the_last_size_that_is_taken(
         if more:
             with pytest.raises(CliError, match="exceeds the limit of [0-9]+ bytes") as raised:
                 given()
+            assert str(raised.value).partition(" exceeds")[0] in (str(path), "standard input")
             assert raised.value.exit_code == DAMAGED
         else:
             assert given() == path.read_bytes()
@@ -87,3 +89,37 @@ def test_a_dash_is_a_file_where_standard_input_is_not_read(
         read_given("-")
     (tmp_path / "-").write_bytes(b"mine")
     assert read_given("-") == b"mine"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("command", "typed"),
+    [
+        ("message import -", b'{"topic": "t", "body": "x"}\n'),
+        ("message import - --keep-times", b'{"topic": "t", "body": "x"}\n'),
+        ("offset import - -g g -n", b"t,0,0\n"),
+        ("offset reset -g g --from-file - -n", b"t,0,0\n"),
+        ("offset diff file:- g", b"t,0,0\n"),
+        ("topic create --from-file -", b"made\n"),
+    ],
+)
+def test_what_is_typed_is_waited_for_with_a_word(store: Path, command: str, typed: bytes) -> None:
+    run("produce", "t", "-q", stdin=b"x\n")
+    run("consume", "t", "-g", "g", "-e", "-q", "--yes")
+    terminal, inside = pty.openpty()
+    with start(*command.split(), stdin=inside) as process:
+        os.close(inside)
+        os.write(terminal, typed + b"\x04")
+        _, err = process.communicate(timeout=60)
+    os.close(terminal)
+    assert err.decode().count("reading from the terminal; Ctrl-D ends\n") == 1, err
+
+
+@pytest.mark.parametrize("options", [(), ("--keep-times",)])
+def test_a_file_and_a_pipe_are_read_without_a_word(
+    store: Path, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    lines = b'{"topic": "t", "body": "x"}\n'
+    (tmp_path / "lines.jsonl").write_bytes(lines)
+    for file in (tmp_path / "lines.jsonl", "-"):
+        assert "terminal" not in run("message", "import", file, *options, stdin=lines).err

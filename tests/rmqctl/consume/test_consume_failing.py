@@ -116,7 +116,9 @@ class TestInOrder:
     def test_a_message_that_the_queue_still_waits_at_has_failed(self, three):
         result = self.consume("--exec", "false", "-c", 2)
         assert result.code == 1, result.err
-        assert "1 of 1 message failed; it will be retried" in result.err
+        assert result.err.endswith("1 of 1 message failed; its queue waits at it\n")
+        limited = self.consume("--exec", "false", "-c", 2, "--max-reconsume-times", 9)
+        assert "1 of 1 message failed; it will be retried" in limited.err
 
 
 class TestRefused:
