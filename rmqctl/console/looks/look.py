@@ -99,7 +99,7 @@ class Look(NamedTuple):
 
 def typed_command(words: Sequence[str], names: Collection[str], options: Sequence[str] = ()) -> str:
     """The command as it is typed. Where one of ``names`` begins with '-', it would be taken for an
-    option: the arguments beside it stand behind ``--`` then, after all options."""
+    option: the arguments beside it stand after ``--`` then, and after all options."""
     at = next((n for n, word in enumerate(words) if word.startswith("-") and word in names), None)
     if at is None:
         return shlex.join(("rmqctl", *words, *options))

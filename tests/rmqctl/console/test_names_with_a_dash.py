@@ -32,7 +32,7 @@ GROUP, TOPIC = "-x", "-t"
         ),
     ],
 )
-def test_arguments_stand_behind_two_dashes(words, names, options, command):
+def test_arguments_stand_after_two_dashes(words, names, options, command):
     assert typed_command(words, names, options) == f"rmqctl {command}"
 
 
