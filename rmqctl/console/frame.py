@@ -1,10 +1,11 @@
 """What stands above and below the panes: store, place and state; the command, and keys."""
 
-import time
 from typing import TYPE_CHECKING, Final
 
 from rmqctl.output.cells import ELLIPSIS, wrapped
 from rmqctl.output.fields import Fit
+from storage.clock import now_ms
+from storage.parse.times import near_datetime
 
 from .cells import fitted, safe
 from .drawing import Line, Role, Span, cut_line, spread, text_line, width_of
@@ -34,7 +35,8 @@ def first_line(app: "ConsoleApp", width: int) -> Line:
     """The store, its state, and the time."""
     store = str(app.cli.store.path)
     left = [Span(" rmqctl", Role.TITLE), *text_line(f"  {store}", Role.TEXT)]
-    right = [*app.desk.state(), Span(f"  {time.strftime('%H:%M:%S')} ", Role.DIM)]
+    now = near_datetime(now_ms(), app.cli.zone)
+    right = [*app.desk.state(), Span(f"  {now:%H:%M:%S} ", Role.DIM)]
     return spread(left, right, width)
 
 

@@ -1,7 +1,7 @@
 """A look: rows of one type, how to read them, and the command that prints the same."""
 
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -94,9 +94,23 @@ class Look(NamedTuple):
 
     def command(self, place: Place, *options: str) -> str:
         """The command as it is typed, with options such as ``--where``."""
-        words = self.words(place)
-        names = [word for word in words if word.startswith("-") and word in place.names]
-        if names:  # they would be taken for options
-            words = tuple(word for word in words if word not in names)
-            options = (*options, "--", *names)
+        return typed_command(self.words(place), place.names, options)
+
+
+def typed_command(words: Sequence[str], names: Collection[str], options: Sequence[str] = ()) -> str:
+    """The command as it is typed. Where one of ``names`` begins with '-', it would be taken for an
+    option: the arguments beside it stand after ``--`` then, and after all options."""
+    at = next((n for n, word in enumerate(words) if word.startswith("-") and word in names), None)
+    if at is None:
         return shlex.join(("rmqctl", *words, *options))
+    left = list(names)  # of equal words, so many are arguments
+    left.remove(words[at])
+    begin, end = at, at + 1
+    while words[begin - 1] in left and not words[begin - 2].startswith("-"):
+        begin -= 1
+        left.remove(words[begin])
+    while end < len(words) and (words[end] in left or not words[end].startswith("-")):
+        if words[end] in left:
+            left.remove(words[end])
+        end += 1
+    return shlex.join(("rmqctl", *words[:begin], *words[end:], *options, "--", *words[begin:end]))

@@ -6,7 +6,7 @@ from datetime import tzinfo
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rmqctl.admin.changes import Change
-from rmqctl.console.looks.look import Progress
+from rmqctl.console.looks.look import Progress, typed_command
 from rmqctl.console.prompt import Prompt
 from rmqctl.errors import NotFound
 from storage.counted import counted
@@ -100,9 +100,7 @@ class Redrive(Questions):
 
     def command(self) -> str:
         """See Questions."""
-        import shlex
-
-        return shlex.join(("rmqctl", *self._words(*self._answer(), None)))
+        return typed_command(self._words(*self._answer(), None), [self.subject])
 
     def _words(self, target: str, rate: str, change: Change | None) -> tuple[str, ...]:
         to = () if target in ("origin", "") else ("--target", target)

@@ -38,15 +38,17 @@ class Desk:
         reader: "Reader",
         *,
         from_thread: Callable[..., Any],
+        walker: "Callable[[], Reader | None]" = lambda: None,
         changed: Callable[[], object],
         copy: Callable[[str], object],
         quit_: Callable[[], object],
     ) -> None:
         """``from_thread`` has a function called later by the thread that draws; it does not wait.
-        ``changed`` draws."""
+        ``walker`` is the thread of what may take long. ``changed`` draws."""
         self._cli = cli
         self._reader = reader
         self._from_thread = from_thread
+        self._walker = walker
         self._changed = changed
         self._copy = copy
         self._quit = quit_
@@ -241,7 +243,8 @@ class Desk:
             for pane in () if done.untouched else self._meant:
                 pane.table.marked.clear()
             if self.sheet is not None and self.sheet.wish and self.sheet.wish.replaces_files:
-                self._reader.reopen()
+                for reader in filter(None, (self._reader, self._walker())):
+                    reader.reopen()
         if self.sheet is not None:
             self.sheet.take_done(done)
             self._changed()

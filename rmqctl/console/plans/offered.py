@@ -5,7 +5,7 @@ from datetime import tzinfo
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rmqctl.console.keys import KEYS, WAITING
-from rmqctl.console.looks.look import Place
+from rmqctl.console.looks.look import Place, typed_command
 from rmqctl.console.screens.table import TABLE
 from storage.counted import counted
 
@@ -155,15 +155,13 @@ def _undo(here: Here) -> Asked:
 
 def _delete(here: Here) -> str:
     """The command that deletes what the cursor is on; the console offers no such change."""
-    import shlex
-
     noun = here.place.screen.removesuffix("s")
     if noun not in ("group", "topic"):
         raise ValueError("no list of topics or groups is shown; the command is for one of these")
     name = here.one(noun, noun) or here.named(noun)
     if name is None:
         raise ValueError(f"the cursor is on no {noun}")
-    return shlex.join(("rmqctl", noun, "delete", str(name)))
+    return typed_command((noun, "delete", str(name)), [str(name)])
 
 
 def _redrive(here: Here) -> Asked:

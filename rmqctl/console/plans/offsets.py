@@ -6,6 +6,7 @@ from datetime import tzinfo
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rmqctl.admin.changes import Change
+from rmqctl.console.looks.look import typed_command
 from rmqctl.console.prompt import Prompt
 from storage.read.by_time import Boundary
 
@@ -81,13 +82,11 @@ class Reset(Questions):
 
     def command(self) -> str:
         """The command, with TIME for a place that has not been typed."""
-        import shlex
-
         try:
             option = self._goal().option
         except ValueError:
             option = ("--to-datetime", "TIME")
-        return shlex.join(("rmqctl", *self._words(option)))
+        return typed_command(self._words(option), [self.group])
 
     def wish(self) -> Wish:
         """The reset."""

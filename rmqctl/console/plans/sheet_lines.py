@@ -1,6 +1,5 @@
 """How the screen of a change is drawn."""
 
-import time
 from typing import Final
 
 from rmqctl.console.cells import safe
@@ -11,6 +10,7 @@ from rmqctl.console.panes import progress_text
 from rmqctl.console.prompt import Prompt
 from rmqctl.console.shapes import RULE
 from rmqctl.output.cells import wrapped
+from storage.parse.times import near_datetime
 
 from .sheet import SCREEN, Sheet, Stage
 from .timeline_lines import HEIGHT, timeline_lines
@@ -171,7 +171,7 @@ def _below(sheet: Sheet, width: int) -> list[Line]:
     if plan.refusals:
         lines += _sentences([f"REFUSED: {refusal}" for refusal in plan.refusals], wide, Role.BAD)
         return lines
-    made = time.strftime("%H:%M:%S", time.localtime(plan.made_ms / 1000))
+    made = f"{near_datetime(plan.made_ms, sheet.zone):%H:%M:%S}"
     lines += _sentences(
         (
             f"{rows:,} row{'' if rows == 1 else 's'}, read at {made}; if anything has moved since, "

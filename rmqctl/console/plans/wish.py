@@ -1,12 +1,11 @@
 """A wish: a change that a person asked for, before its plan is made."""
 
-import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rmqctl.admin.changes import Change, JavaCheck, Warn
-from rmqctl.console.looks.look import Progress
+from rmqctl.console.looks.look import Progress, typed_command
 
 if TYPE_CHECKING:
     from broker.embedded.broker import EmbeddedBroker
@@ -81,8 +80,7 @@ class Wish(NamedTuple):
 
     def command_line(self, words: Sequence[str], reason: str = "") -> str:
         """The command that does the same, as it is typed."""
-        more = ("--reason", reason) if reason else ()
-        return shlex.join(("rmqctl", *words, *more))
+        return typed_command(words, [self.name], ("--reason", reason) if reason else ())
 
 
 def words_of(wish: Wish, change: Any) -> tuple[str, ...]:

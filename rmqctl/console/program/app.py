@@ -126,6 +126,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
             self.cli,
             self.reader,
             from_thread=self.call_later,
+            walker=lambda: self.walker,
             changed=self.draw,
             copy=self._copy_command,
             quit_=self.quit,
@@ -299,6 +300,9 @@ class ConsoleApp(App[int], inherit_bindings=False):
             for look in pane.looks:
                 self._number += 1
                 reader.ask(Asked(look, pane.place, everything, self._number))
+                for other in self.panes:  # this request replaces theirs
+                    if other.place == pane.place and look in other.numbers:
+                        other.numbers[look] = self._number
                 pane.numbers[look] = pane.number = self._number
 
     def _walks(self) -> Reader:

@@ -302,6 +302,32 @@ def test_a_store_is_repaired_by_its_plan(stocked):
 
 
 @pytest.mark.slow
+def test_what_may_take_long_opens_the_store_anew_after_a_repair(stocked):
+    queue = next((stocked / "consumequeue" / "orders").rglob("0*0"))
+    queue.unlink()
+    brokers: list[Any] = []
+
+    async def steps(console):
+        def opened(count):
+            console.app.walker.call(lambda source: source.broker, brokers.append)
+            return console.until(lambda: len(brokers) == count)
+
+        await turn_on(console)
+        await console.type(":search again")
+        await console.press("enter")
+        await console.read()
+        await opened(1)
+        await console.type(":repair")
+        await console.press("enter")
+        await console.until("Type s")
+        await carry_out(console, "s")
+        await opened(2)
+        assert brokers[0] is not brokers[1]
+
+    drive(stocked, steps, "groups")
+
+
+@pytest.mark.slow
 def test_letters_that_were_marked_of_another_reason_are_meant_too(stocked):
     async def steps(console):
         def letters():
