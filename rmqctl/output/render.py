@@ -62,6 +62,7 @@ class RowStream:
         self.count = 0
         """Number of printed rows."""
         self._begun = False
+        self._ended = False
 
     @property
     def taken(self) -> int:
@@ -158,11 +159,15 @@ class RowStream:
         self._out.flush()
 
     def finish(self) -> None:
-        """Print the rest and end the stream."""
+        """Print the rest and end the stream, once."""
+        if self._ended:
+            return
         if self._order:
             rows = sorted_rows(self._sorted, self._order)
+            self._sorted = []
             self._print(rows if self._left is None else rows[: self._left])
         self._begin()
+        self._ended = True
         self._put(self._encoder.tail())
         view = self._view
         if not self.count and view.terminal and view.nothing is not None and _is_table(view):

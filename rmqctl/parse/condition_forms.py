@@ -17,7 +17,7 @@ WHERE_FORMS: Final[Forms] = (
     ("java_locked", "a field that is true"),
     ("keys = order-7", "an array contains the value"),
     ("properties.color = red", "a member of an object"),
-    ("commitlog.files > 9", "members by their types: numbers by value, texts as texts"),
+    ("commitlog.files > 9", "members by their types: numbers by value (times: ms), texts as texts"),
     ("committed_offset = null", "unknown; every other comparison with an unknown value is false"),
 )
 WHERE_RULES: Final = (

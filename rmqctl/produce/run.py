@@ -1,6 +1,6 @@
 """One run of ``produce``: sends portions in batches, prints and counts acknowledgements."""
 
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rmqctl import exit_codes
@@ -93,6 +93,7 @@ class ProduceRun:
             self._run(broker, source, sender, self._to or defaults.topic)
         except ENDED_EARLY:
             self.account(self._to or defaults.topic)
+            end_rows(self._cli, self._rows, sender.count)
             raise
 
     def account(self, topic: str) -> None:
@@ -258,6 +259,14 @@ def tell_ended_early(topic: str, stored: int, failed: int, unknown: int) -> None
         f"{failed:,} failed, {unknown:,} unknown{doubt}",
         level="warning",
     )
+
+
+def end_rows(cli: Cli, rows: "RowStream | None", stored: int) -> None:
+    """End the rows of a run that was ended early, if it stored messages."""
+    if rows is not None and stored:
+        with suppress(OSError, OutputFailed):  # the run ends with why it was ended
+            rows.finish()
+            cli.out.flush()
 
 
 def first_of(invalid: "Sequence[InvalidRecordError]", ended: InvalidRecordError | None) -> str:

@@ -19,6 +19,7 @@ from rmqctl.produce.run import (
     ENDED_EARLY,
     after_some,
     check_flushed,
+    end_rows,
     first_of,
     tell_ended_early,
 )
@@ -107,6 +108,7 @@ class KeptTimesImport:
         except ENDED_EARLY:
             unknown = self.attempted - self.count
             tell_ended_early(to, self.count, len(self._invalid), unknown)
+            end_rows(self._cli, self._rows, self.count)
             raise
         self._judge()
 

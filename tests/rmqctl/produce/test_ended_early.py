@@ -72,6 +72,25 @@ def test_lines_of_a_file(store, tmp_path, number, code):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("number", "code"), SIGNALS)
+@pytest.mark.parametrize("more", [(), ("--sort", "queue_offset")], ids=["", "sorted"])
+def test_the_array_of_what_is_stored_ends(store, tmp_path, number, code, more):
+    (tmp_path / "lines").write_bytes(b"".join(b"line %d\n" % n for n in range(10_000)))
+    given = ("produce", "t", tmp_path / "lines", "--rate", "50/s", "-o", "json", *more)
+    with start(*given) as process:
+        until(lambda: (store / "consumequeue" / "t").exists(), "a topic")
+        until(lambda: stored() > 2, "acknowledged messages")
+        read = b"" if more else os.read(process.stdout.fileno(), 1)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=30)
+    assert process.returncode == code
+    count, _, _ = account(err.decode())
+    rows = json.loads(read + out)
+    assert len(rows) == count > 0
+    assert all(row["send_status"] == "SEND_OK" for row in rows)
+
+
+@pytest.mark.slow
 def test_generated_messages_and_a_time_limit(store):
     result = run("produce", "t", "--template", "%i", "-c", 10_000, "--rate", "50/s", "--timeout=1s")
     assert result.code == exit_codes.TIMED_OUT

@@ -224,6 +224,20 @@ def test_an_import_that_is_ended_early_counts(tmp_path, number, code):
 
 
 @pytest.mark.slow
+def test_an_import_that_is_ended_early_ends_its_array(tmp_path):
+    lines = exported(aged(tmp_path / "old", "-3h", "-2h"))
+    target = new_store(tmp_path / "target")
+    with start("message", "import", "-", "-S", target, "--keep-times", "-o", "json") as process:
+        process.stdin.write(lines)
+        process.stdin.flush()
+        read = os.read(process.stdout.fileno(), 1)
+        process.send_signal(signal.SIGTERM)
+        out, _ = process.communicate(timeout=30)
+    assert process.returncode == exit_codes.TERMINATED
+    assert [row["queue_offset"] for row in json.loads(read + out)] == [0, 1]
+
+
+@pytest.mark.slow
 def test_an_output_that_is_full_tells_how_many_are_stored(tmp_path):
     lines = exported(aged(tmp_path / "old", "-3h", "-2h"))
     target = new_store(tmp_path / "target")
