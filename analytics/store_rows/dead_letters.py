@@ -48,5 +48,5 @@ def dead_letter_rows(broker: EmbeddedBroker, name: str, wanted: Wanted) -> Itera
                 message.store_size,
                 message.tags,
                 redrive_count(message.properties),
-                body_of(message),
+                body_of(message, wanted),
             )

@@ -51,9 +51,9 @@ def _of_queue(
         at += len(units) // CQ_STORE_UNIT_SIZE or 1
 
 
-def body_of(message: MessageExt) -> bytes | None:
-    """The body as the sender gave it; None if it cannot be unpacked."""
+def body_of(message: MessageExt, wanted: Wanted) -> bytes | None:
+    """The body as the sender gave it; None if it is not asked for, or cannot be unpacked."""
     try:
-        return bytes(message.body)
+        return bytes(message.body) if wanted.bodies else None
     except BodyError:
         return None

@@ -43,5 +43,5 @@ def transaction_rows(broker: EmbeddedBroker, name: str, wanted: Wanted) -> Itera
                 half.store_size,
                 half.queue_offset,
                 half.commitlog_offset,
-                body_of(half),
+                body_of(half, wanted),
             )

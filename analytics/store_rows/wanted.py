@@ -16,6 +16,8 @@ class Wanted(NamedTuple):
     """Gets a sentence for each message that cannot be read and is left out; may raise."""
     unknown: Callable[[str], None] = lambda _: None
     """Gets a sentence where it is unknown which rows there are."""
+    bodies: bool = True
+    """Whether bodies are asked for; without it they are None."""
 
     def takes_group(self, group: str | None) -> bool:
         """Whether rows of a group are asked for."""

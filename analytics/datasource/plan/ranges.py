@@ -14,6 +14,7 @@ from storage.read.log_offsets import first_at, place_from
 from storage.readonly import StoreView
 
 if TYPE_CHECKING:
+    from analytics.datasource.query.bounds import Progress
     from analytics.datasource.query.options import Options, TaskSize
     from analytics.report.stores import StoreRef
 
@@ -148,17 +149,18 @@ def _runs(first: int, end: int, offsets: frozenset[int] | None) -> Iterator[tupl
 
 
 def given_limits(
-    options: Options, crossed: list[str] | None = None
+    options: Options, crossed: list[str] | None = None, progress: Progress | None = None
 ) -> Callable[[StoreView, StoreRef], QueueLimits] | None:
     """The bounds of a batch: ``startingOffset``, ``endingOffset`` and their times. Queues that end
-    before they begin are added to ``crossed``."""
+    before they begin are added to ``crossed``. ``progress`` of the group of ``startingOffset``, if
+    it was read before."""
     if (options.starting, options.ending) == (BEGIN, END):
         return None
     fail = options.fail_on_data_loss
     topics_are_given = options.topics != TopicChoice()
 
     def of_store(view: StoreView, ref: StoreRef) -> QueueLimits:
-        start = QueueBound(options.starting, view, ref, fail=fail)
+        start = QueueBound(options.starting, view, ref, fail=fail, progress=progress)
         end = QueueBound(options.ending, view, ref, fail=fail)
 
         def of_queue(topic: str, queue_id: int, low: int, high: int) -> tuple[int, int]:

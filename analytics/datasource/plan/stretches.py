@@ -13,20 +13,21 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from analytics.datasource.query.bounds import check_still_there
+from analytics.datasource.query.bounds import check_still_there, of_group
 from analytics.datasource.query.selection import EVERYTHING, Selection
 from analytics.report.stores import StoreRef
 from storage.coordination.shared_state import SharedStateBounds
 from storage.files.read_files import leads_to_folder
 from storage.format.names import CONSUMEQUEUE
+from storage.readonly import StoreView
 
 from .losses import check_log
 from .ranges import Range, given_limits, store_ranges
 
 if TYPE_CHECKING:
+    from analytics.datasource.query.bounds import Progress
     from analytics.datasource.query.options import Options, TaskSize
     from analytics.datasource.query.topics import TopicChoice
-    from storage.readonly import StoreView
 
     from .log_now import LogNow
     from .ranges import QueueLimits
@@ -53,12 +54,14 @@ class Stretch(NamedTuple):
     end: int
     floors: Floors | None = None
     """Of a stream; None in a batch, where the options say where queues begin and end."""
+    progress: Progress | None = None
+    """Of the group at whose progress a batch begins: of one moment for all of its tasks."""
 
     def ranges(self, view: StoreView, options: Options, chosen: Selection) -> Iterator[Range]:
         """The ranges of queues, as the store has them now."""
         limits: QueueLimits | None
         if self.floors is None:
-            given = given_limits(options)
+            given = given_limits(options, progress=self.progress)
             limits = None if given is None else given(view, self.ref)
         else:
             limits = from_floors(self.floors)
@@ -121,7 +124,7 @@ def from_floors(floors: Floors) -> QueueLimits:
 
 def whole_logs(logs: Iterable[LogNow], options: Options, chosen: Selection) -> Iterator[Stretch]:
     """The part of each log that a batch reads. Raises DataLossError if its beginning was deleted,
-    unless that is to be left out."""
+    unless that is to be left out, and CorruptFileError for the progress of a group."""
     low, high = chosen.commitlog_offset
     start, stop = options.starting.log_offset, options.ending.log_offset
     for log in logs:
@@ -133,7 +136,15 @@ def whole_logs(logs: Iterable[LogNow], options: Options, chosen: Selection) -> I
             begin = max(log.begin, low, start or 0)
             end = min(log.end, high, log.end if stop is None else stop)
             if begin < end:
-                yield Stretch(log.ref, begin, end)
+                yield Stretch(log.ref, begin, end, progress=_progress(log.ref, options))
+
+
+def _progress(ref: StoreRef, options: Options) -> Progress | None:
+    group = options.starting.group
+    if group is None:
+        return None
+    with StoreView.open(ref.path) as view:
+        return of_group(view, group)
 
 
 def stretch_tasks(

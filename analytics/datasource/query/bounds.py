@@ -74,6 +74,9 @@ class Bound(NamedTuple):
         }
 
 
+Progress = Mapping[str, Mapping[int, int]]
+"""The committed offsets of a group, by topic and queue."""
+
 BEGIN: Final = Bound("startingOffset", EARLIEST)
 END: Final = Bound("endingOffset", LATEST)
 
@@ -81,19 +84,27 @@ END: Final = Bound("endingOffset", LATEST)
 class QueueBound:
     """A bound in the queues of one store. Raises OptionError if no group of that name is known."""
 
-    def __init__(self, bound: Bound, view: StoreView, ref: StoreRef, *, fail: bool) -> None:
+    def __init__(
+        self,
+        bound: Bound,
+        view: StoreView,
+        ref: StoreRef,
+        *,
+        fail: bool,
+        progress: Progress | None = None,
+    ) -> None:
+        """``progress`` of the bound's group; None: as the store has it now."""
         self._bound = bound
         self._view = view
         self._ref = ref
         self._fail = fail
-        self._progress: Mapping[tuple[str, str], Mapping[int, int]] = {}
-        if bound.group is not None:
-            self._progress = progress_of(view)
+        self._progress: Progress = progress or {}
+        if bound.group is not None and progress is None:
+            self._progress = of_group(view, bound.group)
 
     def reads(self, topic: str) -> bool:
         """Whether a topic is read: with a group's progress only those that the group reads."""
-        group = self._bound.group
-        return group is None or (group, topic) in self._progress
+        return self._bound.group is None or topic in self._progress
 
     def offset(self, topic: str, queue_id: int, low: int, high: int, other: int) -> int:
         """The queue offset, in [low, high]; ``other`` where the option does not name the queue.
@@ -102,7 +113,7 @@ class QueueBound:
         """
         bound, view = self._bound, self._view
         if bound.group is not None:
-            known = self._progress.get((bound.group, topic), {})
+            known = self._progress.get(topic, {})
             if queue_id not in known:
                 return low  # it has read nothing there
             return self._checked(known[queue_id], topic, queue_id, low, high)
@@ -130,6 +141,11 @@ class QueueBound:
                 "failOnDataLoss=false goes on after them"
             )
         return max(at, low)
+
+
+def of_group(view: StoreView, group: str) -> Progress:
+    """The progress of a group. Raises CorruptFileError and StoreVersionError."""
+    return {topic: offsets for (one, topic), offsets in progress_of(view).items() if one == group}
 
 
 def check_still_there(broker: str, option: str, at: int, log_begin: int) -> None:

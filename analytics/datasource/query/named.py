@@ -17,7 +17,7 @@ from storage.readonly import StoreView
 
 from .bounds import ANY
 from .errors import OptionError
-from .topics import SYSTEM, TopicChoice
+from .topics import TopicChoice, own_beginning
 
 if TYPE_CHECKING:
     from analytics.report.stores import StoreRef
@@ -171,6 +171,6 @@ def _no_queue(option: str, number: int | str, topic: str, there: Collection[int]
 
 
 def _some(known: Collection[str]) -> str:
-    some = [one for one in sorted(known) if not one.startswith(SYSTEM)]
+    some = [one for one in sorted(known) if own_beginning(one) is None]
     more = ", ..." if len(some) > _SHOWN else ""
     return f"there are {', '.join(some[:_SHOWN])}{more}" if some else "there is none"

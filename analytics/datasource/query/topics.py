@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, Final, NamedTuple
 
+from broker.validation import SYSTEM_TOPIC_PREFIX, is_system_topic
 from storage.format.errors import JsonError
 from storage.format.strict_json import loads_strict
 from storage.parse.patterns import match_text
 
 from .errors import OptionError
 
-SYSTEM: Final = ("%RETRY%", "%DLQ%", "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_")
-"""How RocketMQ's own topics begin."""
+SYSTEM: Final = ("%RETRY%", "%DLQ%", "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_", SYSTEM_TOPIC_PREFIX)
+"""How most of RocketMQ's own topics begin."""
 _FORMS: Final = '{"topic": [0, 1]}, or {"broker": {"topic": [0, 1]}}'
 
 
@@ -34,7 +35,7 @@ class TopicChoice(NamedTuple):
             )
         if self.names is not None:
             return topic in self.names
-        own = next((prefix for prefix in SYSTEM if topic.startswith(prefix)), None)
+        own = own_beginning(topic)
         if self.pattern is None:
             return own is None
         return (own is None or self.pattern.startswith(own)) and match_text(self.pattern)(topic)
@@ -50,6 +51,13 @@ class TopicChoice(NamedTuple):
         if self.queues is not None:
             return {topic for topics in self.queues.values() for topic in topics}
         return self.names
+
+
+def own_beginning(topic: str) -> str | None:
+    """How a topic of RocketMQ's own begins, if others begin alike, else its name; None for another
+    topic."""
+    found = next((prefix for prefix in SYSTEM if topic.startswith(prefix)), None)
+    return topic if found is None and is_system_topic(topic) else found
 
 
 def read_topics(given: Mapping[str, str]) -> TopicChoice:

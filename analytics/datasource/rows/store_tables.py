@@ -44,6 +44,7 @@ def store_batches(
         _both(options.topics.named, chosen.topic),
         damages.found,
         logger.warning,
+        bodies="body" in schema.names,
     )
     rows = store_rows(options.table, ref.path, ref.broker, wanted)
     for part in _cut(rows, options.batch_rows, options.batch_bytes):
@@ -60,11 +61,13 @@ def _both(named: Collection[str] | None, chosen: frozenset[Any] | None) -> Colle
 
 
 def _cut(rows: Iterable[StoreRow], most: int, most_bytes: int) -> Iterator[Sequence[StoreRow]]:
-    """Rows in parts of at most so many, and of about so many bytes."""
+    """Rows in parts of at most so many, and of about so many bytes: packed bodies may become much
+    more than what is stored."""
     part: list[StoreRow] = []
     size = 0
     for row in rows:
-        row_size = _ROW_BYTES + getattr(row, "store_size", 0)
+        body = getattr(row, "body", None) or b""
+        row_size = _ROW_BYTES + max(getattr(row, "store_size", 0), len(body))
         if part and (len(part) == most or size + row_size > most_bytes):
             yield part
             part, size = [], 0

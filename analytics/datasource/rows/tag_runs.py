@@ -22,7 +22,7 @@ _UNITS: Final = 200_000
 """Units that are looked at together."""
 _GAP: Final = 32
 """Messages in between that are cheaper to read than to skip."""
-_OTHER_CODES: Final = (*SYSTEM, "rmq_sys_")
+_OTHER_CODES: Final = SYSTEM
 """In some of RocketMQ's own topics the units hold times instead of hashes."""
 
 

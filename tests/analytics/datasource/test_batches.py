@@ -19,14 +19,14 @@ from analytics.datasource.query.options import read_options
 from analytics.datasource.rows.batches import BatchLimits, message_batches, unit_batches
 from analytics.datasource.rows.body_rooms import BodyRooms
 from analytics.datasource.rows.readers import arrow_schema
-from storage.format.message import MessageExt
+from storage.format.message import TRANS_HALF_TOPIC, MessageExt, dlq_topic
 from storage.format.sys_flag import MessageSysFlag
 from storage.readonly import StoreView
 from tests.support import golden
 from tests.support.compiled import compiled, native
 from tests.support.golden_samples import SOME_READ_OTHERWISE
 from tests.support.hand_made import TINY, HandMade
-from tests.support.spark_source import columns_of
+from tests.support.spark_source import columns_of, source
 
 CONFIG = TINY.with_(mapped_file_size_commit_log=1 << 20, mapped_file_size_consume_queue=2000)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -357,3 +357,23 @@ def test_the_option_for_bytes_has_bounds(tmp_path: Path) -> None:
     for wrong in ("0", "-1", "1e6", "1 GB", str((1 << 30) + 1)):
         with pytest.raises(OptionError, match="batchBytes: .*(from 1 on|1 GiB)"):
             read_options({"path": str(root), "batchBytes": wrong})
+
+
+@pytest.mark.parametrize("table", ["deadletters", "transactions"])
+def test_batches_of_tables_of_stores_are_measured_by_unpacked_bodies(
+    tmp_path: Path, table: str
+) -> None:
+    made = HandMade(TINY.with_(mapped_file_size_commit_log=1 << 16))
+    topic = {"deadletters": dlq_topic("g"), "transactions": TRANS_HALF_TOPIC}[table]
+    real = {"REAL_TOPIC": "T", "REAL_QID": "0"}
+    for _ in range(12):
+        made.put(topic, 0, zlib.compress(b"x" * 100_000), properties=real, sys_flag=PACKED)
+    root = made.write(tmp_path)
+
+    def sizes(*columns: str) -> list[int]:
+        reader = source(root, table=table, batchBytes="250000").reader(columns_of(table, *columns))
+        batches = (batch for part in reader.partitions() for batch in reader.read(part))
+        return [batch.num_rows for batch in batches]  # type: ignore[union-attr]
+
+    assert sizes() == sizes("body", "store_size") == [2] * 6
+    assert sizes("queue_offset", "store_size") == [12]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -16,7 +17,7 @@ from analytics.datasource.query.options import read_options
 from storage.clock import now_ms
 from storage.format.cq_unit import PRE_BLANK
 from tests.support.hand_made import TINY, HandMade, Stored
-from tests.support.spark_source import Row, Stream, read_table
+from tests.support.spark_source import Row, Stream, columns_of, read_table, source
 
 CONFIG = TINY.with_(mapped_file_size_commit_log=4096, mapped_file_size_consume_queue=140)
 LATER = 20
@@ -230,6 +231,34 @@ def test_a_batch_ends_there(
 ) -> None:
     rows = read_table("messages", root, **filled(options, made))
     assert places(rows) == those(made, lambda m: wanted(made, m))
+
+
+@pytest.mark.parametrize("most_looks", [stretches.MOST_LOOKS, 0], ids=["ranges", "stretches"])
+@pytest.mark.parametrize("topics", [{}, {"topics": "T,U"}], ids=["any", "named"])
+def test_a_groups_progress_counts_as_it_was_when_the_batch_was_planned(
+    root: Path,
+    made: HandMade,
+    most_looks: int,
+    topics: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stretches, "MOST_LOOKS", most_looks)
+    reader = source(root, startingOffset="group:g", minPartitions="5", **topics).reader(
+        columns_of("messages")
+    )
+    rows = []
+    for number, part in enumerate(reader.partitions(), 1):
+        (root / "config" / "consumerOffset.json").write_text(
+            json.dumps({"offsetTable": {"T@g": {"0": 5 + 4 * number, "1": 12 + 3 * number}}})
+        )
+        batches = reader.read(pickle.loads(pickle.dumps(part)))
+        rows += [row for batch in batches for row in batch.to_pylist()]  # type: ignore[union-attr]
+    begins = {("T", 0): 5, ("T", 1): 12}
+    wanted = {"T", "U"} if topics else {"T"}
+    assert places(rows) == those(
+        made,
+        lambda m: m.topic in wanted and m.queue_offset >= begins.get((m.topic, m.queue_id), 0),
+    )
 
 
 def _late(message: Stored, topic: str, queue_id: int, end: int) -> bool:

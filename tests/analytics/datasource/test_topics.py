@@ -12,6 +12,7 @@ import pytest
 
 from analytics.datasource.query.errors import OptionError
 from analytics.datasource.query.options import read_options
+from broker.validation import SYSTEM_TOPICS
 from storage.errors import RocketMQError
 from tests.support.hand_made import TINY, HandMade
 from tests.support.spark_source import Stream, read_table
@@ -49,6 +50,22 @@ def topics(*roots: Path, **options: Any) -> set[str]:
 )
 def test_a_pattern_matches_whole_names(tmp_path: Path, pattern: str, wanted: set[str]) -> None:
     assert topics(store(tmp_path / "a"), topicsPattern=pattern) == wanted
+
+
+OWN = (*sorted(SYSTEM_TOPICS), "rmq_sys_wheel_timer", "%RETRY%g", "%DLQ%g")
+
+
+def test_topics_of_rocketmqs_own_are_read_only_if_they_are_named(tmp_path: Path) -> None:
+    root = store(tmp_path / "a", ("pay", *OWN))
+    assert topics(root) == {"pay"}
+    assert topics(root, topicsPattern=".*") == {"pay"}
+    for topic in OWN:
+        assert topics(root, topics=topic) == {topic}
+        assert topics(root, topicsPattern=f"{topic}|pay") == {topic, "pay"}
+    (rows,) = Stream(root).drain()
+    assert {row["topic"] for row in rows} == {"pay"}
+    with pytest.raises(OptionError, match=r"\(there are pay\)"):
+        topics(root, topics="zzz")
 
 
 @pytest.mark.timeout(60)
