@@ -201,16 +201,18 @@ class LitePullConsumer(ActiveConsumer):
 
     def _next_batch(self) -> tuple[MessageQueue, ProcessQueue, list[MessageExt]] | None:
         """Take the oldest batch of a queue that this member still has and that is not paused."""
-        for _ in range(len(self._waiting)):
+        paused = []
+        found = None
+        while self._waiting and found is None:
             batch = self._waiting.popleft()
-            if batch[1].dropped:
-                self._waiting_count -= len(batch[2])
-            elif batch[0] in self._paused:
-                self._waiting.append(batch)
-            else:
-                self._waiting_count -= len(batch[2])
-                return batch
-        return None
+            if not batch[1].dropped and batch[0] in self._paused:
+                paused.append(batch)
+                continue
+            self._waiting_count -= len(batch[2])
+            if not batch[1].dropped:
+                found = batch
+        self._waiting.extendleft(reversed(paused))  # in order, before what came later
+        return found
 
     def _finish_polled(self) -> None:
         polled, self._polled = self._polled, None

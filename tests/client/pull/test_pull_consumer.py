@@ -248,6 +248,21 @@ def test_a_paused_queue_gives_nothing_until_it_is_resumed(broker, make_lite, sch
     assert {b"%d" % n for n in range(0, 20, 2)} == set(poll_all(consumer, 10))
 
 
+def test_a_queue_that_was_paused_gives_its_batches_in_order(broker, make_lite):
+    fill(broker, 40, queues=2)
+    consumer = make_lite()
+    other = QUEUE._replace(queue_id=1)
+    consumer.assign([QUEUE, other])
+    consumer.start()
+    pull_what_is_there(consumer)
+    consumer.pause([QUEUE])
+    assert consumer.poll(0)[0].body == b"1"
+    consumer.resume([QUEUE])
+    bodies = [message.body for _ in range(3) for message in consumer.poll(0)]
+    assert [body for body in bodies if int(body) % 2 == 0] == [b"%d" % n for n in range(0, 40, 2)]
+    assert [body for body in bodies if int(body) % 2] == [b"%d" % n for n in range(21, 40, 2)]
+
+
 def test_pulling_pauses_while_too_much_waits_to_be_polled(broker, make_lite, scheduler):
     fill(broker, 100, queues=1)
     consumer = make_lite(pull_threshold_for_all=25)
