@@ -13,17 +13,10 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from storage.format.message import (
-    AUTO_CREATE_TOPIC_KEY_TOPIC,
-    BENCHMARK_TOPIC,
-    OFFSET_MOVED_EVENT,
+    NOT_ALLOWED_SEND_TOPICS,
     RESERVED_PROPERTIES,
-    SCHEDULE_TOPIC,
-    SELF_TEST_TOPIC,
-    TRACE_TOPIC,
-    TRANS_CHECK_MAX_TIME_TOPIC,
-    TRANS_HALF_TOPIC,
-    TRANS_OP_HALF_TOPIC,
     Message,
+    is_system_topic,
 )
 
 from .errors import InvalidNameError, MessageIllegalError, NoPermissionError
@@ -32,27 +25,6 @@ TOPIC_MAX_LENGTH: Final = 127
 GROUP_MAX_LENGTH: Final = 255
 MAX_MESSAGE_SIZE: Final = 4 << 20
 MAX_PROPERTIES_LENGTH: Final = 32767
-SYSTEM_TOPIC_PREFIX: Final = "rmq_sys_"
-
-NOT_ALLOWED_SEND_TOPICS: Final = frozenset(
-    {
-        SCHEDULE_TOPIC,
-        TRANS_HALF_TOPIC,
-        TRANS_OP_HALF_TOPIC,
-        TRANS_CHECK_MAX_TIME_TOPIC,
-        SELF_TEST_TOPIC,
-        OFFSET_MOVED_EVENT,
-    }
-)
-"""Topics that clients may not send to (TopicValidator.NOT_ALLOWED_SEND_TOPIC_SET)."""
-
-SYSTEM_TOPICS: Final = NOT_ALLOWED_SEND_TOPICS | {
-    AUTO_CREATE_TOPIC_KEY_TOPIC,
-    BENCHMARK_TOPIC,
-    TRACE_TOPIC,
-}
-"""Topics that may not be created, changed or deleted (TopicValidator.SYSTEM_TOPIC_SET)."""
-
 BODY_LENGTH_ZERO: Final = "the message body length is zero"
 """What RocketMQ's clients raise for a message without a body."""
 
@@ -98,11 +70,6 @@ def check_changeable_topic(topic: str) -> None:
     check_topic(topic)
     if is_system_topic(topic):
         raise NoPermissionError(f"topic {topic} belongs to the system and cannot be changed")
-
-
-def is_system_topic(topic: str) -> bool:
-    """Return whether a topic belongs to RocketMQ itself (TopicValidator.isSystemTopic)."""
-    return topic in SYSTEM_TOPICS or topic.startswith(SYSTEM_TOPIC_PREFIX)
 
 
 def check_body(body: bytes, max_message_size: int = MAX_MESSAGE_SIZE) -> None:

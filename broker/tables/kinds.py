@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker.validation import is_system_topic
 from storage.configs.subscription_groups import SYSTEM_GROUP_PREFIX, system_groups
 from storage.configs.topics import system_topics
-from storage.format.message import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
+from storage.format.message import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX, is_system_topic
 
 NORMAL: Final = "normal"
 

@@ -14,7 +14,6 @@ from broker.errors import (
     TopicNotExistError,
 )
 from broker.validation import (
-    NOT_ALLOWED_SEND_TOPICS,
     check_changeable_topic,
     check_send_topic,
     check_topic,
@@ -31,6 +30,7 @@ from storage.configs.topics import (
 )
 from storage.format.message import (
     AUTO_CREATE_TOPIC_KEY_TOPIC,
+    NOT_ALLOWED_SEND_TOPICS,
     RETRY_GROUP_TOPIC_PREFIX,
     SCHEDULE_TOPIC,
 )

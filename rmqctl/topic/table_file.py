@@ -127,8 +127,8 @@ def _loaded(text: str, suffix: str) -> Any:
 
 def _of_document(document: Any, file: str) -> Iterator[tuple[str, dict[str, Any]]]:
     if isinstance(document, dict) and isinstance(document.get(_TABLE), dict):
-        from broker.validation import is_system_topic
         from storage.configs.topics import system_topics
+        from storage.format.message import is_system_topic
 
         own = system_topics("DefaultCluster", "broker-a")
         for name, row in document[_TABLE].items():

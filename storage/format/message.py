@@ -102,6 +102,31 @@ TRACE_TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
 RETRY_GROUP_TOPIC_PREFIX: Final = "%RETRY%"
 DLQ_GROUP_TOPIC_PREFIX: Final = "%DLQ%"
 LMQ_PREFIX: Final = "%LMQ%"
+SYSTEM_TOPIC_PREFIX: Final = "rmq_sys_"
+
+NOT_ALLOWED_SEND_TOPICS: Final = frozenset(
+    {
+        SCHEDULE_TOPIC,
+        TRANS_HALF_TOPIC,
+        TRANS_OP_HALF_TOPIC,
+        TRANS_CHECK_MAX_TIME_TOPIC,
+        SELF_TEST_TOPIC,
+        OFFSET_MOVED_EVENT,
+    }
+)
+"""Topics that clients may not send to (TopicValidator.NOT_ALLOWED_SEND_TOPIC_SET)."""
+
+SYSTEM_TOPICS: Final = NOT_ALLOWED_SEND_TOPICS | {
+    AUTO_CREATE_TOPIC_KEY_TOPIC,
+    BENCHMARK_TOPIC,
+    TRACE_TOPIC,
+}
+"""Topics that may not be created, changed or deleted (TopicValidator.SYSTEM_TOPIC_SET)."""
+
+
+def is_system_topic(topic: str) -> bool:
+    """Return whether a topic belongs to RocketMQ itself (TopicValidator.isSystemTopic)."""
+    return topic in SYSTEM_TOPICS or topic.startswith(SYSTEM_TOPIC_PREFIX)
 
 
 def retry_topic(group: str) -> str:

@@ -10,9 +10,7 @@ from hypothesis import given, strategies as st
 from broker.errors import BrokerError, InvalidNameError, MessageIllegalError, NoPermissionError
 from broker.validation import (
     MAX_MESSAGE_SIZE,
-    NOT_ALLOWED_SEND_TOPICS,
     SENT_TO,
-    SYSTEM_TOPICS,
     check_body,
     check_body_size,
     check_changeable_topic,
@@ -26,10 +24,15 @@ from broker.validation import (
     check_topic,
     check_types,
     check_user_property,
-    is_system_topic,
     typed,
 )
-from storage.format.message import RESERVED_PROPERTIES, Message
+from storage.format.message import (
+    NOT_ALLOWED_SEND_TOPICS,
+    RESERVED_PROPERTIES,
+    SYSTEM_TOPICS,
+    Message,
+    is_system_topic,
+)
 from storage.format.properties import encode_properties, parse_properties
 
 LEGAL = "%|-_aZ09"

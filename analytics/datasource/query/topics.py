@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, Final, NamedTuple
 
-from broker.validation import SYSTEM_TOPIC_PREFIX, is_system_topic
 from storage.format.errors import JsonError
+from storage.format.message import SYSTEM_TOPIC_PREFIX, is_system_topic
 from storage.format.strict_json import loads_strict
 from storage.parse.patterns import match_text
 

@@ -3,9 +3,13 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from broker.validation import is_system_topic
 from rmqctl.admin.changes import JavaCheck, Warn, no_warning
-from storage.format.message import LMQ_PREFIX, RETRY_GROUP_TOPIC_PREFIX, retry_topic
+from storage.format.message import (
+    LMQ_PREFIX,
+    RETRY_GROUP_TOPIC_PREFIX,
+    is_system_topic,
+    retry_topic,
+)
 
 from .change import MoveRows, OffsetMove
 from .orphan_rows import DoneOrphan, Orphan, Problem

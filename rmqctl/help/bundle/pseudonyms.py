@@ -7,12 +7,12 @@ import re
 from functools import cached_property
 from typing import Final
 
-from broker.validation import is_system_topic
 from storage.configs.subscription_groups import SYSTEM_GROUP_PREFIX, system_groups
 from storage.format.message import (
     DLQ_GROUP_TOPIC_PREFIX,
     LMQ_PREFIX,
     RETRY_GROUP_TOPIC_PREFIX,
+    is_system_topic,
 )
 
 from .vocabulary import program_words

@@ -12,8 +12,8 @@ import pytest
 
 from analytics.datasource.query.errors import OptionError
 from analytics.datasource.query.options import read_options
-from broker.validation import SYSTEM_TOPICS
 from storage.errors import RocketMQError
+from storage.format.message import SYSTEM_TOPICS
 from tests.support.hand_made import TINY, HandMade
 from tests.support.spark_source import Stream, read_table
 
