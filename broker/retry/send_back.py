@@ -17,6 +17,7 @@ from broker.validation import check_properties
 from storage.configs.topics import PERM_WRITE
 from storage.errors import RocketMQError
 from storage.format.encode import record_size
+from storage.format.java_numbers import next_java_int
 from storage.format.message import (
     PROPERTY_DELAY_TIME_LEVEL,
     PROPERTY_ORIGIN_MESSAGE_ID,
@@ -214,7 +215,7 @@ class SendBackHandler:
         It has those of the message and RETRY_TOPIC, or only those of the message. A broker of 4.9
         refuses it each time. Raises MessageIllegalError if it fits into no log file even so.
         """
-        times = message.reconsume_times + 1
+        times = next_java_int(message.reconsume_times)
         properties = dict(message.properties)
         properties.setdefault(PROPERTY_RETRY_TOPIC, message.topic)
         if PROPERTY_DELAY_TIME_LEVEL in properties:
@@ -248,7 +249,7 @@ class SendBackHandler:
         properties: dict[str, str],
     ) -> MessageInner:
         """Make the record; a reason that does not fit is left out, not the message."""
-        times = message.reconsume_times + 1
+        times = next_java_int(message.reconsume_times)
         if request.failure and self._keep_reasons:
             reasons = request.failure
             if not RESERVED_PROPERTIES.isdisjoint(reasons):

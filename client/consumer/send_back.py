@@ -21,6 +21,7 @@ from client.listener.service import (
     ListenerResult,
 )
 from storage.format.errors import BodyError
+from storage.format.java_numbers import next_java_int
 from storage.format.message import (
     PROPERTY_MAX_RECONSUME_TIMES,
     PROPERTY_ORIGIN_MESSAGE_ID,
@@ -119,7 +120,7 @@ class SendBack:
             return refusal
         logger.warning("a message is sent back the other way: %r: %s", message, refusal)
         again = self._retry(message, max_reconsume_times, returned.failure)
-        again.properties[PROPERTY_RECONSUME_TIME] = str(message.reconsume_times + 1)
+        again.properties[PROPERTY_RECONSUME_TIME] = str(next_java_int(message.reconsume_times))
         try:
             self._send_anew(again)
         except Exception as error:  # noqa: BLE001 - an answer like any other

@@ -41,6 +41,11 @@ def next_java_long(number: int) -> int:
     return number + 1 if number < MAX_LONG else -MAX_LONG - 1
 
 
+def next_java_int(number: int) -> int:
+    """The int after an int, as Java adds: the smallest one follows the largest."""
+    return number + 1 if number < MAX_INT else -MAX_INT - 1
+
+
 def _within(value: Any, most: int, kind: str) -> int:
     """Numbers in quotes count, fractions are cut, true is 1 (TypeUtils.castToInt)."""
     number: int | None = None

@@ -94,6 +94,17 @@ def test_the_broker_chooses_the_level_unless_the_consumer_does(broker):
     assert only(dead(broker)).reconsume_times == 1
 
 
+@pytest.mark.parametrize("full", [False, True])
+def test_the_most_failures_that_an_int_holds_wrap_as_in_java(broker, full):
+    broker.send(full_of_properties(broker) if full else Message("T", b"x"), 0)
+    message = only(broker.view.get_message("T", 0, 0, 1).messages)
+    broker.store.put(prepared([stored_again(message, "T", 0, reconsume_times=2**31 - 1)]))
+    worn = only(broker.view.get_message("T", 0, 1, 1).messages)
+    for damaged in (worn, message):
+        broker.send_message_back(back(damaged, delay_level=-1))
+    assert [letter.reconsume_times for letter in dead(broker)] == [-(2**31), 1]
+
+
 @pytest.mark.conformance("H4", "H7")
 def test_a_message_that_failed_too_often_is_a_dead_letter(broker):
     broker.update_group(SubscriptionGroupConfig("g", retry_max_times=1))
