@@ -85,14 +85,16 @@ class QueueScan:
         while at < high:
             self._on_progress(self._looked_at, self._total)
             result = self._view.get_message(self._topic, queue_id, at, min(_BATCH, high - at))
-            yield from (message for message in result.messages if message.queue_offset < high)
+            # After damage it may go on beyond the end.
+            found = [message for message in result.messages if message.queue_offset < high]
+            yield from found
             following = min(result.next_begin_offset, high)
             if following <= at:
                 self.unreadable += high - at
                 self._looked_at += high - at
                 break
-            if following - at > len(result.messages):
-                self.unreadable += self._left_out(queue_id, at, following, len(result.messages))
+            if following - at > len(found):
+                self.unreadable += self._left_out(queue_id, at, following, len(found))
             self._looked_at += following - at
             at = following
         self._on_progress(self._looked_at, self._total)

@@ -115,15 +115,16 @@ def _unread_messages(
     view: "StoreView", parts: Sequence[Part], note: Callable[[int], None]
 ) -> "Iterator[MessageExt]":
     for topic, queue_id, what in parts:
-        offset = what.first_unread
-        while offset is not None and offset < what.max_offset:
-            left = what.max_offset - offset
-            found = view.get_message(topic, queue_id, offset, min(_AT_ONCE, left))
-            yield from found.messages
-            note(found.next_begin_offset - offset)
-            if found.next_begin_offset <= offset:
+        offset, end = what.first_unread, what.max_offset
+        while offset is not None and offset < end:
+            found = view.get_message(topic, queue_id, offset, min(_AT_ONCE, end - offset))
+            # After damage it may go on beyond the end.
+            yield from (message for message in found.messages if message.queue_offset < end)
+            following = min(found.next_begin_offset, end)
+            if following <= offset:
                 break
-            offset = found.next_begin_offset
+            note(following - offset)
+            offset = following
 
 
 def _bar(count: int, most: int) -> str:

@@ -96,8 +96,13 @@ class _Records:
                     self._redriven.setdefault(receipt["msg_id"], []).append(receipt["new_msg_id"])
 
     def follow(self, name: str) -> None:
-        """Add all records with an id or key, and those that they lead to."""
-        names = [name, name.upper()]
+        """Add all records with an id or key, and those that they lead to; without any those with
+        the id in upper case: keys have a case, while ids may be given in either."""
+        for spelling in dict.fromkeys((name, name.upper())):
+            if not self.found:
+                self._follow([spelling])
+
+    def _follow(self, names: list[str]) -> None:
         while names:
             name = names.pop()
             if name in self._followed:

@@ -33,8 +33,12 @@ class Fetched(NamedTuple):
     more: bool
     """Whether the queue had more messages at the time of the read."""
     unreadable: int = 0
-    settled: bool = False
-    """Whether ``unreadable`` is without the places that hold no message on purpose."""
+    """Messages before the end of the range that could not be read; counted of ``gaps``."""
+    gaps: Sequence[range] = ()
+    """Stretches of the queue that gave fewer messages than they have places. They may reach beyond
+    the end of the range: after damage a read goes on until it has enough messages."""
+    tags: TagFilter | None = None
+    """Which messages were asked for; None: all."""
 
 
 class Fetcher(Protocol):
@@ -63,8 +67,12 @@ class ColumnFetcher:
         )
         following = batch.next_begin_offset
         more = following < batch.max_offset
+        gaps: tuple[range, ...] = ()
+        if following - offset > len(batch) and offset >= batch.min_offset:
+            gaps = (range(offset, following),)
         if not len(batch):
-            return Fetched((), (), (), max(following, offset), more and following > offset)
+            end = max(following, offset)
+            return Fetched((), (), (), end, more and following > offset, gaps=gaps)
         try:
             bodies = batch.bodies_within(self._limit, _INFLATED_BYTES)
         except BodyError:
@@ -79,7 +87,7 @@ class ColumnFetcher:
             bodies,
             following,
             more,
-            following - offset - len(batch) if offset >= batch.min_offset else 0,
+            gaps=gaps,
         )
 
 
@@ -99,7 +107,7 @@ class ObjectFetcher:
         """See :class:`Fetcher`."""
         messages: list[MessageExt] = []
         at, more = offset, True
-        unreadable = 0
+        gaps: list[range] = []
         while more and len(messages) < min(count, OBJECTS):
             wanted = min(count, OBJECTS) - len(messages)
             result = self._broker.pull(
@@ -108,10 +116,9 @@ class ObjectFetcher:
             if result.next_begin_offset <= at:
                 more = False
                 break
-            passed = result.next_begin_offset - at
-            if passed > len(result.messages) and at >= result.min_offset:
-                read = len(result.messages)
-                unreadable += self._left_out(queue_id, at, passed, read)
+            passed = range(at, result.next_begin_offset)
+            if len(passed) > len(result.messages) and at >= result.min_offset:
+                gaps.append(passed)
             messages += result.messages
             at = result.next_begin_offset
             more = at < result.max_offset
@@ -121,17 +128,9 @@ class ObjectFetcher:
             messages,
             at,
             more,
-            unreadable,
-            settled=self._tags is not None,
+            gaps=gaps,
+            tags=self._tags,
         )
-
-    def _left_out(self, queue_id: int, at: int, passed: int, read: int) -> int:
-        if self._tags is None:
-            return passed - read
-        from .left_by_tags import left_out  # lazy: for reads with tags only
-
-        view = self._broker.view
-        return left_out(view, (self._topic, queue_id), self._tags, range(at, at + passed), read)
 
 
 class Cursor:

@@ -1,5 +1,6 @@
 """The queues of topics, read as one: messages in the order in which they were stored."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -78,16 +79,31 @@ class QueuesInOrder:
 
     def _cursor(self, part: Part, span: Span) -> Cursor:
         end_now = partial(self._broker.max_offset, part.topic, span.queue_id)
-        fetch = partial(self._fetched, part)
+        fetch = partial(self._fetched, part, span.end)
         return Cursor(span.queue_id, span.start, span.end, fetch, end_now)
 
-    def _fetched(self, part: Part, queue_id: int, offset: int, count: int) -> Fetched:
-        """The fetch, with the places that hold no message on purpose not counted as unreadable."""
+    def _fetched(
+        self, part: Part, end: int | None, queue_id: int, offset: int, count: int
+    ) -> Fetched:
+        """The fetch, with the number of messages before the end that it left out."""
         fetched = part.fetch(queue_id, offset, count)
-        if not fetched.unreadable or fetched.settled:
+        if not fetched.gaps:
             return fetched
+        queue = part.topic, queue_id
+        passed = (gap if end is None else gap[: max(0, end - gap.start)] for gap in fetched.gaps)
+        left_out = sum(self._left_out(queue, fetched, one) for one in passed if one)
+        return fetched._replace(unreadable=left_out)
+
+    def _left_out(self, queue: tuple[str, int], fetched: Fetched, passed: range) -> int:
+        """How many messages of a stretch of a queue could not be read; places that hold none on
+        purpose are not counted."""
+        offsets, view = fetched.queue_offsets, self._broker.view
+        read = bisect_left(offsets, passed.stop) - bisect_left(offsets, passed.start)
+        if fetched.tags is not None:
+            from .left_by_tags import left_out  # lazy: for reads with tags only
+
+            return left_out(view, queue, fetched.tags, passed, read)
         from storage.read.replaced import places_without_message
 
-        view, end = self._broker.view, fetched.next_offset
-        settled = places_without_message(view, part.topic, queue_id, offset, end)
-        return fetched._replace(unreadable=max(0, fetched.unreadable - settled))
+        on_purpose = places_without_message(view, *queue, passed.start, passed.stop)
+        return max(0, len(passed) - read - on_purpose)

@@ -201,6 +201,17 @@ def test_life_by_key_and_by_place_of_a_delayed_message(store):
     assert rows("life", "k1", "--scan") == told
 
 
+def test_the_life_of_a_key_has_no_message_of_a_key_in_the_other_case(store):
+    for key in ("order-a", "ORDER-A"):
+        assert run("produce", "t", "-k", key, "-Q", 0, stdin=b"x\n").code == 0
+    lower, upper = rows("life", "order-a"), rows("life", "ORDER-A")
+    assert [each["queue_offset"] for each in lower] == [0]
+    assert [each["queue_offset"] for each in upper] == [1]
+    for told in (lower, upper):
+        assert rows("life", told[0]["msg_id"].lower()) == told
+        assert rows("life", told[0]["offset_msg_id"].lower()) == told
+
+
 @pytest.mark.feature(38)
 @pytest.mark.slow
 def test_the_life_of_a_message_goes_on_after_a_redrive_under_its_new_id(store):
