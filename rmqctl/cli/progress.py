@@ -60,17 +60,17 @@ class Progress:
         self._next = now + (_PLAIN_EVERY_S if self.style == "plain" else _BAR_EVERY_S)
         seconds = max(now - self._started, 1e-9)
         text = f"{self.label}: {self.count:,} {self.unit}, {self.count / seconds:,.0f}/s"
+        bar = ""
         if self.total:
             from storage.parse.durations import format_duration
 
             done = min(self._share / self.total, 1.0)
             left = format_duration(round(seconds * (1 - done) / done * 1000)) if done else "?"
             text = f"{text}, {done:4.0%}, {left} left"
-            if self.style == "bar":
-                filled = round(done * _WIDTH)
-                text = f"[{'#' * filled}{'.' * (_WIDTH - filled)}] {text}"
+            filled = round(done * _WIDTH)
+            bar = f"[{'#' * filled}{'.' * (_WIDTH - filled)}] "
         if self.style == "bar":
-            self._line.show(text)
+            self._line.show(text, bar)
         else:
             self._line.print(text, fields={"done": self.count, "unit": self.unit})
 

@@ -3,6 +3,7 @@
 On a terminal its last line shows a progress bar, which is cleared before other output.
 """
 
+import os
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -31,13 +32,19 @@ class LastLine:
         self.fields: Callable[[], Mapping[str, Any]] = dict
         """What is known of the call; members of each object."""
 
-    def show(self, bar: str) -> None:
-        """Draw a bar, replacing the present one; none beside messages that are JSON."""
+    def show(self, text: str, bar: str = "") -> None:
+        """Draw a text with a bar before it, replacing the present one; none beside messages that
+        are JSON.
+
+        Both take one line: without room there is no bar, and less text.
+        """
         if self.writes_json():
             return
         with self._lock:
             if not self._has_text:
-                self._write(_WIPE + bar)
+                most = self._columns() - 1  # in the last column some terminals begin a line
+                line = bar + text
+                self._write(_WIPE + (line if len(line) <= most else text[:most]))
                 self._has_bar = True
 
     def clear(self) -> None:
@@ -103,6 +110,14 @@ class LastLine:
 
         line = json_message(level, logger, text, {**self.fields(), **fields})
         self.beside(lambda: self._write(line + "\n"), ends_line=True)
+
+    def _columns(self) -> int:
+        """The columns of the terminal; no limit where it is none, or does not know."""
+        try:
+            columns = os.get_terminal_size((self._out or sys.stderr).fileno()).columns
+        except (OSError, ValueError):
+            columns = 0
+        return columns or sys.maxsize
 
     def _write(self, text: str) -> None:
         """Write text. That standard error takes nothing more is no failure of the work."""

@@ -28,6 +28,39 @@ BAR = "a bar: 16 messages, 16/s"
 FAILS = shlex.quote('read body; echo "no stock for $body" >&2; exit 1')
 
 
+LONG_BARS = """
+from rmqctl.cli.progress import Progress
+now = 0
+with Progress("search", "bytes", "bar", 1 << 34, clock=lambda: now) as progress:
+    for now in range(1, 4):
+        progress.advance(1 << 30, 1 << 30)
+"""
+LONG_TEXT = "search: 3,221,225,472 bytes, 1,073,741,824/s,  19%, 13s left"
+
+
+def shown_of_bars(columns: int) -> list[str]:
+    """The lines of a terminal on which a long bar was drawn three times."""
+    shown = on_a_terminal(["-P", "-c", LONG_BARS], columns=columns)
+    screen = pyte.Screen(columns, 9)
+    pyte.Stream(screen).feed(shown.removesuffix("\r\x1b[K"))
+    return [line.rstrip() for line in screen.display if line.strip()]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("columns", "line"),
+    [
+        (100, f"[####....................] {LONG_TEXT}"),
+        (80, LONG_TEXT),
+        (40, "search: 3,221,225,472 bytes, 1,073,741,"),
+        (12, "search: 3,2"),
+    ],
+)
+def test_a_bar_is_one_line(columns, line):
+    (shown,) = shown_of_bars(columns)
+    assert shown == line
+
+
 def screen_of(*words: object, elsewhere: Path | None = None) -> list[str]:
     """What stands on a terminal on which bars were shown before and after a command."""
     if elsewhere is None:
