@@ -17,8 +17,12 @@ again takes a tenth of a short command's time, and of reading many messages."""
 
 def main() -> None:
     """Run the command line; always raises :class:`SystemExit`."""
+<<<<<<< HEAD
     if signal.getsignal(signal.SIGINT) == signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback; nothing is open yet
+=======
+    _start_in_utf8()
+>>>>>>> fe
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
     # NumPy's matrix library starts one thread per core when it is loaded. Nothing here
     # multiplies matrices, and without the threads NumPy loads in half the time.
@@ -38,6 +42,20 @@ def main() -> None:
     from .app import run
 
     run()
+
+
+def _start_in_utf8() -> None:
+    """Start again in UTF-8 mode where the locale has another encoding.
+
+    Else Python would encode the path of an argument, which is UTF-8, in that of the locale: this is
+    another file. Programs that are started from here see the locale as it is.
+    """
+    if sys.flags.utf8_mode or sys.getfilesystemencoding() == "utf-8" or not sys.executable:
+        return
+    try:
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
+    except OSError:  # the interpreter is gone: only paths that are not ASCII suffer
+        return
 
 
 def _tell_shadowed(names: str) -> None:

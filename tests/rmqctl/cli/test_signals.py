@@ -1,6 +1,7 @@
 """Real processes, because signals and pipes are the operating system's."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -207,6 +208,41 @@ def test_text_is_utf_8_whatever_the_locale(locale):
     result = call("\u00fcber", env=env)
     assert result.code == 2
     assert "'\u00fcber'" in result.err
+
+
+LATIN_1 = "de_DE.ISO-8859-1"
+
+
+@pytest.fixture(scope="module")
+def locales(tmp_path_factory):
+    """A folder with a locale whose encoding is ISO 8859-1."""
+    folder = tmp_path_factory.mktemp("locales")
+    command = ["localedef", "-i", "de_DE", "-f", "ISO-8859-1", str(folder / LATIN_1)]
+    if shutil.which(command[0]) is None or subprocess.run(command, check=False).returncode:
+        pytest.skip("needs localedef and its source of de_DE")
+    return folder
+
+
+@pytest.mark.parametrize("locale", ["C", LATIN_1])
+@pytest.mark.slow
+def test_paths_are_utf_8_whatever_the_locale(locale, locales, tmp_path):
+    env = {"LC_ALL": locale, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    options = {"env": {**env, "LOCPATH": str(locales)}, "cwd": tmp_path}
+    encoding = "import sys; print(sys.getfilesystemencoding())"
+    command = [sys.executable, "-c", encoding]
+    there = subprocess.run(command, env={**os.environ, **options["env"]}, capture_output=True)
+    assert there.stdout.strip() in (b"ascii", b"iso8859-1")
+    store, lines = "b\u00fccher", tmp_path / "\u00fc.txt"
+    lines.write_text("\u00fc\n")
+    made = call("store", "init", store, "-q", **options)
+    assert (made.code, made.err) == (0, "")
+    assert (tmp_path / store / "commitlog").is_dir()
+    sent = call("produce", "t", lines.name, "-S", store, "-q", **options)
+    assert (sent.code, sent.err) == (0, "")
+    assert call("consume", "t", "-e", "-S", store, **options).out == "\u00fc\n"
+    program = f"{sys.executable} -c '{encoding}'"
+    child = call("consume", "t", "-g", "g", "-c", 1, "--exec", program, "-S", store, **options)
+    assert child.raw == there.stdout, "programs of --exec have the caller's locale"
 
 
 @pytest.mark.slow
