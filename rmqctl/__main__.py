@@ -17,12 +17,9 @@ again takes a tenth of a short command's time, and of reading many messages."""
 
 def main() -> None:
     """Run the command line; always raises :class:`SystemExit`."""
-<<<<<<< HEAD
     if signal.getsignal(signal.SIGINT) == signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback; nothing is open yet
-=======
     _start_in_utf8()
->>>>>>> fe
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
     # NumPy's matrix library starts one thread per core when it is loaded. Nothing here
     # multiplies matrices, and without the threads NumPy loads in half the time.
