@@ -100,7 +100,7 @@ def next_after_deleted(
 ) -> int | None:
     """Where to go on after a message that cannot be read; None if it is damaged, not deleted.
 
-    ``place`` is the log offset of its record, None if its unit cannot be read. Raises DataLossError
+    ``place`` is the log offset of its record, None if its unit names none. Raises DataLossError
     with ``fail``.
     """
     low = first_left(view, part, at, fail=fail)
@@ -110,8 +110,12 @@ def next_after_deleted(
         return None
     size = view.config.mapped_file_size_commit_log
     files = view.files.log.relist()
+    low = first_left(view, part, at, fail=fail)  # by the files that are there now
+    if low > at:
+        return low
     start = place - place % size
-    if start in files or (files and place >= max(files) + size):  # no file was there
+    # Else the first files are gone, and the queue begins after them; after the last there was none.
+    if files and (start in files or not min(files) < start < max(files)):
         return None
     later = next((one for one in files if one > start), start + size)
     found = max(at + 1, first_at(view, part.topic, part.queue_id, later, at, part.end))

@@ -105,9 +105,13 @@ def message_batches(
 
 def _after_deleted(view: StoreView, part: Range, at: int, *, fail_on_loss: bool) -> int | None:
     """Where to go on after messages that were deleted; None if the one at ``at`` was not."""
-    unit = view.unit(part.topic, part.queue_id, at)
-    # A pre-blank says that no message is there: its log offset, 0, is none of a record.
-    place = None if unit is None or StoreUnit(*unit).is_pre_blank else unit[0]
+    place = None
+    raw = view.unit(part.topic, part.queue_id, at)
+    if raw is not None:
+        unit = StoreUnit(*raw)
+        # The log offset of a pre-blank, and of a hole, is 0, and none of a record.
+        if unit.is_present and not unit.is_pre_blank:
+            place = unit.commitlog_offset
     return next_after_deleted(view, part, at, place, fail=fail_on_loss)
 
 
