@@ -101,13 +101,8 @@ def next_after_deleted(
 ) -> int | None:
     """Where to go on after a message that cannot be read; None if it is damaged, not deleted.
 
-<<<<<<< HEAD
     ``place`` is the log offset of its record, None if its unit cannot be read or names none. Raises
     DataLossError with ``fail``.
-=======
-    ``place`` is the log offset of its record, None if its unit names none. Raises DataLossError
-    with ``fail``.
->>>>>>> fg
     """
     low = first_left(view, part, at, fail=fail)
     if low > at:
@@ -116,12 +111,8 @@ def next_after_deleted(
         return None
     size = view.config.mapped_file_size_commit_log
     files = view.files.log.relist()
-    low = first_left(view, part, at, fail=fail)  # by the files that are there now
-    if low > at:
-        return low
     start = place - place % size
-    # Else the first files are gone, and the queue begins after them; after the last there was none.
-    if files and (start in files or not min(files) < start < max(files)):
+    if start in files or (files and place >= max(files) + size):  # no file was there
         return None
     if not _may_be_deleted(view, part, at, place):
         return None

@@ -105,21 +105,11 @@ def message_batches(
 
 def _after_deleted(view: StoreView, part: Range, at: int, *, fail_on_loss: bool) -> int | None:
     """Where to go on after messages that were deleted; None if the one at ``at`` was not."""
-<<<<<<< HEAD
     unit = view.unit(part.topic, part.queue_id, at)
     found = StoreUnit(*(unit or (0, 0, 0)))
     # A hole or a pre-blank names no record: its log offset, 0, is none of one.
     names_one = found.is_present and not found.is_pre_blank
     place = found.commitlog_offset if names_one else None
-=======
-    place = None
-    raw = view.unit(part.topic, part.queue_id, at)
-    if raw is not None:
-        unit = StoreUnit(*raw)
-        # The log offset of a pre-blank, and of a hole, is 0, and none of a record.
-        if unit.is_present and not unit.is_pre_blank:
-            place = unit.commitlog_offset
->>>>>>> fg
     return next_after_deleted(view, part, at, place, fail=fail_on_loss)
 
 

@@ -51,11 +51,9 @@ def ranges_of(root: Path) -> list[Range]:
 
 
 def was_deleted(view: StoreView, place: int) -> bool:
-    """Whether the log has no file for a place any more; it never had one after its last, and what
-    lay before its first is before the queue's first message."""
+    """Whether the log has no file for a place any more; it never had one after its last."""
     size, files = view.config.mapped_file_size_commit_log, view.files.log.relist()
-    start = place - place % size
-    return start not in files and (not files or min(files) < start < max(files))
+    return place - place % size not in files and not (files and place >= max(files) + size)
 
 
 def plain_loop(ranges: Sequence[Range]) -> tuple[dict[Any, int], set[Any]]:
@@ -73,11 +71,7 @@ def plain_loop(ranges: Sequence[Range]) -> tuple[dict[Any, int], set[Any]]:
                 message = unit and view.message_of_unit(*queue, offset, unit)
                 if message:
                     whole[*queue, offset] = message.commitlog_offset
-<<<<<<< HEAD
                 elif unit and min(unit[0], unit[1] - 1) >= 0 and was_deleted(view, unit[0]):
-=======
-                elif unit and unit[1] > 0 and was_deleted(view, unit[0]):
->>>>>>> fg
                     continue
                 elif not (unit and places_without_message(view, *queue, offset, offset + 1)):
                     damaged.add((*queue, offset))
@@ -215,33 +209,6 @@ def test_a_unit_that_names_a_place_after_the_log_is_damage_and_the_rest_is_read(
         read_table("messages", root)
     rows = read_table("messages", root, onDamage="skip", failOnDataLoss="false")
     assert [row["queue_offset"] for row in rows] == [n for n in range(20) if n != 4]
-
-
-@pytest.mark.usefixtures("form")
-@pytest.mark.parametrize("unit", [(0, 0, 0), (0, 60, 0), (200, 60, 0)], ids=["hole", "0", "200"])
-def test_a_unit_without_a_record_is_damage_where_the_first_log_files_are_gone(
-    tmp_path: Path, unit: tuple[int, int, int], caplog: pytest.LogCaptureFixture
-) -> None:
-    """It is no message that was deleted since: those that were are before the queue's first one."""
-    made = HandMade(CONFIG.with_(mapped_file_size_commit_log=1024))
-    for number in range(60):
-        made.put(body=b"body %d" % number)
-    made.queues["T", 0][20 * 40 : 20 * 41] = CQ_STORE_UNIT.pack(*unit)
-    root = made.write(tmp_path)
-    (root / "commitlog" / f"{0:020}").unlink()
-    (root / "commitlog" / f"{1024:020}").unlink()
-    left = [number for number in range(60) if made.messages[number].commitlog_offset >= 2048]
-    with pytest.raises(DamagedError, match="message 40 of T, queue 0, cannot be read: "):
-        read_table("messages", root)
-    assert check(root) == 1
-    for fail in ("true", "false"):
-        rows = read_table("messages", root, onDamage="skip", failOnDataLoss=fail)
-        assert [row["queue_offset"] for row in rows] == [one for one in left if one != 40]
-        rows = read_table("messages", root, onDamage="null", failOnDataLoss=fail)
-        assert [row["queue_offset"] for row in rows] == left
-    assert "deleted" not in caplog.text
-    (batch,) = Stream(root, onDamage="skip").drain()
-    assert [row["queue_offset"] for row in batch] == [one for one in left if one != 40]
 
 
 @pytest.mark.parametrize("limit", [{}, {"maxOffsetsPerTrigger": "3"}])

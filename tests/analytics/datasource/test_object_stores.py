@@ -21,11 +21,8 @@ from analytics.errors import ObjectStoreError
 from analytics.sink.options import local_path
 from storage.files.read_files import MAP_MAKERS
 from storage.format.cq_unit import CQ_STORE_UNIT
-<<<<<<< HEAD
 from storage.format.sys_flag import MessageSysFlag
 from tests.analytics.report.test_lag_report import write_offsets
-=======
->>>>>>> fg
 from tests.support import golden
 from tests.support.copies import copy_store
 from tests.support.hand_made import TINY, HandMade
@@ -242,29 +239,6 @@ def test_a_deleted_file_of_the_log_is_a_loss_where_only_units_are_read(
     (root / "commitlog" / f"{0:020}").unlink()
     with pytest.raises(DataLossError, match="deleted after this query was planned"):
         list(reader.read(parts[0]))
-
-
-@pytest.mark.parametrize("unit", [(0, 0, 0), (0, 60, 0)], ids=["hole", "an earlier place"])
-def test_a_unit_without_a_record_is_damage_in_a_task_without_the_first_log_files(
-    tmp_path: Path, server: S3Server, unit: tuple[int, int, int]
-) -> None:
-    root, made = small_store(tmp_path / "st")
-    last = [message for message in made.messages if message.topic == "T"][-8]
-    path = root / "consumequeue" / "T" / str(last.queue_id)
-    start = last.queue_offset * 20
-    with (path / f"{start - start % 140:020}").open("r+b") as file:
-        file.seek(start % 140)
-        file.write(CQ_STORE_UNIT.pack(*unit))
-    some = {"startingOffset": str(4096 * 2), "topics": "T"}
-    for options in [{}, {"onDamage": "skip"}, {"onDamage": "null"}]:
-        here, there = (
-            answer("messages", at, **some, **options) for at in (root, address(server, root))
-        )
-        for row in (*here[0], *there[0]):
-            row.pop("_damage", None)  # what was seen at such a place, or that it was not looked at
-        assert here[0] == there[0]
-        assert bool(there[0]) == bool(options)
-        assert ("cannot be read" in there[1]) == ("cannot be read" in here[1]) == (not options)
 
 
 @pytest.mark.parametrize("lenient", [False, True])
