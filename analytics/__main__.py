@@ -39,7 +39,7 @@ def main(words: Sequence[str] | None = None) -> int:
     began = time.monotonic()
     try:
         refs = find_stores(asked.store)
-        as_of = asked.as_of or time.time_ns() // 1_000_000
+        as_of = time.time_ns() // 1_000_000 if asked.as_of is None else asked.as_of
         choice = Choice(asked.group, asked.topic, asked.include_retry)
         with _engine(asked.engine, asked.master) as engine:
             made = lag_report(engine, refs, as_of, choice, exact=asked.exact)
@@ -50,8 +50,8 @@ def main(words: Sequence[str] | None = None) -> int:
     elapsed_ms = round((time.monotonic() - began) * 1000)
     fields = made.report.document()
     document = {"as_of": fields.pop("as_of"), "engine": name, **fields, "elapsed_ms": elapsed_ms}
-    json.dump(document, sys.stdout, ensure_ascii=False, indent=2)
-    sys.stdout.write("\n")
+    # All but ASCII is escaped: a name may be no text, and the locale may know no other letters.
+    sys.stdout.write(f"{json.dumps(document, indent=2)}\n")
     return PARTLY if made.unreadable or made.is_damaged else 0
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
+from analytics.report.stores import as_text
+
 
 class Wanted(NamedTuple):
     """The rows that are asked for. Others may be given, too, where they cost nothing."""
@@ -21,8 +23,13 @@ class Wanted(NamedTuple):
 
     def takes_group(self, group: str | None) -> bool:
         """Whether rows of a group are asked for."""
-        return self.groups is None or group in self.groups
+        return _takes(self.groups, group)
 
     def takes_topic(self, topic: str | None) -> bool:
         """Whether rows of a topic are asked for."""
-        return self.topics is None or topic in self.topics
+        return _takes(self.topics, topic)
+
+
+def _takes(names: Collection[str] | None, name: str | None) -> bool:
+    """Whether a name is among some, as it is or as rows show it."""
+    return names is None or name in names or (name is not None and as_text(name) in names)

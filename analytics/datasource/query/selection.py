@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from analytics.report.stores import as_text
+
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
 
@@ -35,8 +37,11 @@ class Selection(NamedTuple):
     """Each of them begins the name of a selected topic."""
 
     def wants(self, name: str, value: object) -> bool:
-        """Whether a broker, topic, group or queue id is selected."""
+        """Whether a broker, topic, group or queue id is selected. Filters are on names as rows show
+        them."""
         wanted: frozenset[Any] | None = self._asdict()[name]
+        if isinstance(value, str):
+            value = as_text(value)
         if name == "topic" and not all(map(str(value).startswith, self.topic_prefixes)):
             return False
         return wanted is None or value in wanted

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
-from pyspark.sql.datasource import EqualTo
+from pyspark.sql.datasource import EqualTo, In, StringStartsWith
 
 from analytics.datasource.query.tables import TABLES
 from analytics.engines.local import LocalEngine
@@ -59,6 +60,25 @@ def test_a_stream_knows_the_store_by_that_name(pattern: str) -> None:
 
 def test_half_of_a_surrogate_pair_is_no_error(pattern: str) -> None:
     assert {row["group"] for row in read_table("lag", pattern)} == {"g", "half\ufffd"}
+
+
+@pytest.mark.parametrize("kind", [EqualTo, In, StringStartsWith])
+@pytest.mark.parametrize(
+    ("table", "column"),
+    [("offsets", "group"), ("lag", "group"), ("consumequeue", "topic"), ("topics", "topic")],
+)
+def test_a_filter_on_a_name_that_is_shown_selects_its_rows(
+    pattern: str, table: str, column: str, kind: type[EqualTo | In | StringStartsWith]
+) -> None:
+    (ref,) = find_stores([pattern])
+    queues = Path(ref.path, "consumequeue")
+    shutil.copytree(queues / "T", queues / os.fsdecode(b"caf\xe9"))
+    shown = {"group": "half\ufffd", "topic": NAME}[column]
+    rows = [row for row in read_table(table, pattern) if row[column] == shown]
+    assert rows
+    one = kind((column,), (shown,) if kind is In else shown)  # type: ignore[arg-type]
+    found = read_table(table, pattern, filters=[one], pushdown="true")
+    assert [row for row in found if row[column] == shown] == rows
 
 
 def test_kept_reports_have_that_name_joined_or_not(pattern: str, tmp_path: Path) -> None:
