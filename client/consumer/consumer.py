@@ -7,7 +7,7 @@ import logging
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypedDict
 
@@ -149,20 +149,27 @@ class Consumer(ForkAware, ABC):
         """Commit the progress that was noted, and leave the group. Calling twice is fine.
 
         A rebalance that does not end, because a strategy of the user's blocks, is soon left to its
-        thread.
+        thread. An error of a given offset store is raised when the group is left.
         """
-        with self._alone():
+        with ExitStack() as stack:  # each step runs whatever an earlier one raised
+            stack.callback(self._close_owned)
+            stack.enter_context(self._alone())
             self._leaving = True
+            stack.callback(setattr, self, "_leaving", False)
             if self._state is ServiceState.RUNNING:
+                stack.callback(self._leave)
+                stack.callback(self._end_running)
+                stack.callback(self.persist_consumer_offset)
                 self._finish_work()
-                self.persist_consumer_offset()
-                with held_within(self.rebalance.lock, _LONGEST_WAIT_S) as alone:
-                    self._state = ServiceState.SHUTDOWN_ALREADY
-                if not alone:
-                    logger.warning("consumer %s leaves while a rebalance still runs", self.group)
-                self._leave()
-            owned, self._owned = self._owned, None
-            self._leaving = False
+
+    def _end_running(self) -> None:
+        with held_within(self.rebalance.lock, _LONGEST_WAIT_S) as alone:
+            self._state = ServiceState.SHUTDOWN_ALREADY
+        if not alone:
+            logger.warning("consumer %s leaves while a rebalance still runs", self.group)
+
+    def _close_owned(self) -> None:
+        owned, self._owned = self._owned, None
         if owned is not None:
             owned.close()
 
@@ -188,9 +195,10 @@ class Consumer(ForkAware, ABC):
         """Finish running work, before progress is committed for the last time."""
 
     def _leave(self) -> None:
-        self.instance.unregister_consumer(self.group)
-        self.instance.shutdown()
-        self.rebalance.drop_all()
+        with ExitStack() as stack:
+            stack.callback(self.rebalance.drop_all)
+            stack.callback(self.instance.shutdown)
+            self.instance.unregister_consumer(self.group)
 
     def __enter__(self) -> Self:
         try:
@@ -318,4 +326,5 @@ class Consumer(ForkAware, ABC):
         with self._lock:
             self._subscriptions.pop(topic, None)
             if self._state is ServiceState.RUNNING:
-                self.rebalance.subscriptions.pop(topic, None)
+                with self.rebalance.lock:  # a round may be about to write a new version of it
+                    self.rebalance.subscriptions.pop(topic, None)

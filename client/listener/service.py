@@ -130,7 +130,7 @@ class ConsumerContext(Protocol):
         ...
 
     def unlock_all_queues(self) -> None:
-        """Release all queues, and wait for the brokers' answers."""
+        """Commit the progress, release all queues, and wait for the brokers' answers."""
         ...
 
     def rebalance_immediately(self) -> None:

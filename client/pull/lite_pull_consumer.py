@@ -255,13 +255,16 @@ class LitePullConsumer(ActiveConsumer):
 
     def shutdown(self) -> None:
         """Commit the messages of polls before the last one, if that is automatic, and leave."""
-        if self._state is ServiceState.RUNNING and self.config.auto_commit:
+        try:
+            super().shutdown()
+        finally:
+            with self._arrived:
+                self._arrived.notify_all()
+
+    def _finish_work(self) -> None:
+        if self.config.auto_commit:
             with held_within(self.rebalance.lock, _ROUND_S):  # not for a round that does not end
                 self._note_consumed()
-            self.offset_store.persist_all(self.assignment())
-        super().shutdown()
-        with self._arrived:
-            self._arrived.notify_all()
 
     def after_fork(self) -> None:
         """See Consumer.after_fork."""

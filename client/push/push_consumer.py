@@ -284,9 +284,11 @@ class PushConsumer(Consumer):
         super().shutdown()
 
     def _finish_work(self) -> None:
-        self.consume_service.shutdown(self._config.await_termination_millis_when_shutdown)
-        if self._trace is not None:
-            self._trace.shutdown()
+        try:
+            self.consume_service.shutdown(self._config.await_termination_millis_when_shutdown)
+        finally:
+            if self._trace is not None:
+                self._trace.shutdown()
 
     # -- for the instance (ConsumerInner)
 
@@ -453,7 +455,10 @@ class PushConsumer(Consumer):
 
     def unlock_all_queues(self) -> None:
         """See ConsumerContext."""
-        self.locks.unlock_all()
+        try:
+            self.persist_consumer_offset()  # a member that waits for a queue begins there, at once
+        finally:
+            self.locks.unlock_all()
 
     def rebalance_immediately(self) -> None:
         """See ConsumerContext."""

@@ -169,15 +169,17 @@ class Load:
     def missed(self, measured: Measured) -> int:
         """Messages that were due until the load ended, early or not, and were not sent: it could
         not keep up with the rate."""
-        plan, stopped_ns = self._plan, self.stopped_ns
+        plan, stopped_at = self._plan, self._stopped_at
         if plan.rate is None:
             return 0
-        if stopped_ns is not None:  # the sends of which all messages were due
-            due = int(plan.rate / plan.batch * stopped_ns / 1e9) * plan.batch
+        if stopped_at is not None and stopped_at < self._end:
+            # The sends of which all messages were due: the next one was, too.
+            last = self._schedule.ticks_before(stopped_at + 1) - 1
         elif plan.duration_ns is None:
             return 0  # it ended with its last message
         else:
-            due = round(plan.rate * plan.duration_ns / 1e9)
+            last = self._schedule.ticks_before(self._end)
+        due = max(0, last - self._schedule.ticks_before(self.begin)) * plan.batch
         if plan.most is not None:
             due = min(due, plan.most)
         return max(0, due - measured.messages)

@@ -1,5 +1,6 @@
 """When each send is due, and waiting for it."""
 
+import math
 import time
 from collections.abc import Callable
 from typing import Final
@@ -34,6 +35,17 @@ class Schedule:
         if self._interval is None:
             return self._clock()
         return self.start + int(tick * self._interval)
+
+    def ticks_before(self, time: int) -> int:
+        """How many ticks are due before a time, in ns of the clock; 0 without a rate."""
+        if self._interval is None:
+            return 0
+        ticks = max(0, math.ceil((time - self.start) / self._interval))
+        while ticks and self.due(ticks - 1) >= time:
+            ticks -= 1
+        while self.due(ticks) < time:
+            ticks += 1
+        return ticks
 
     def wait(self, due: int, stopped: Callable[[], bool]) -> int:
         """Wait until then, or until ``stopped`` is true; returns the time."""

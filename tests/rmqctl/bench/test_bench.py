@@ -1,5 +1,6 @@
 """Loads from end to end: real stores, processes and signals."""
 
+import itertools
 import json
 import os
 import re
@@ -316,6 +317,23 @@ def test_what_was_not_due_when_a_load_was_stopped_is_not_missed(store, batch):
     assert sent <= row["sent"] < 6_000
     assert row["missed"] <= 200  # of those that were due, not the 6,000 of the whole load
     assert row["rate_error"] < 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("batch", [300, 512, 2500])
+def test_only_whole_sends_that_are_due_can_be_missed(store, batch):
+    """All are sent in time: the clock moves only when it is read."""
+    clock = itertools.count(0, 3_000_000).__next__
+    plan = Plan("t", sized_bodies(20), False, 10_000.0, batch, 1, 10_000_000, 100_000_000, None)
+    with EmbeddedBroker.open(store) as broker:
+        broker.update_topic(TopicConfig("t", 1, 1))
+        load = Load(broker, plan, clock)
+        load.start()
+        assert load.wait(60)
+    measured = load.measured()
+    ticks = [n for n in range(1000) if 10 <= n * batch / 10 < 110]
+    assert (measured.messages, load.missed(measured)) == (len(ticks) * batch, 0)
+    assert load.missed(Measured()) == len(ticks) * batch
 
 
 @pytest.mark.slow

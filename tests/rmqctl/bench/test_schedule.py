@@ -53,3 +53,13 @@ def test_without_a_rate_a_tick_is_due_at_once():
     clock.now = 77
     schedule = Schedule(0, None, clock.read, clock.sleep)
     assert (schedule.due(9), clock.naps) == (77, 0)
+
+
+@pytest.mark.parametrize("rate", [0.75, 3.0, 1000 / 300, 15.625, 999.0])
+def test_the_ticks_before_a_time_are_those_that_are_due_by_then(rate):
+    schedule = Schedule(5 * MS, rate)
+    times = sorted({schedule.due(tick) + more for tick in range(30) for more in (-1, 0, 1)})
+    for time in (0, 4 * MS, *times):
+        ticks = schedule.ticks_before(time)
+        assert schedule.due(ticks) >= time
+        assert not ticks or schedule.due(ticks - 1) < time
