@@ -279,6 +279,36 @@ def test_offsets_that_a_killed_process_had_in_memory_can_be_brought_back(used):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("topic", ["t", "u"])
+def test_offsets_that_only_a_killed_process_had_in_memory_are_forgotten_too(used, topic):
+    run("produce", "u", "-q", stdin=b"x\n")
+    (used / "rmqctl/members").mkdir(exist_ok=True)
+    notes = PendingCommits(used / "rmqctl/members/dead.notes")
+    for queue_id in range(7):
+        notes.write((f"{topic}@g", queue_id), QueueProgress(0, 0))
+    notes.close()
+    words = ("group", "delete", "g", "--remove-offsets", "--confirm", "g", "-o", "json")
+    planned = ("offsets", topic, 7, "removed")
+    assert planned in parts(run(*words, "-n"))
+    done = run(*words, "-y")
+    assert (done.code, planned in parts(done)) == (0, True)
+    assert all(row["applied"] for row in done.json())
+    assert not run("offset", "list", "-o", "json", "--where", "group = g").json()
+
+
+@pytest.mark.slow
+def test_offsets_that_were_committed_since_the_plan_are_forgotten_too(used):
+    with EmbeddedBroker.open(used, read_only=True) as broker:
+        deletion = admin_groups.delete(broker.view, broker, "g", remove_offsets=True)
+        (used / "rmqctl/members").mkdir(exist_ok=True)
+        notes = PendingCommits(used / "rmqctl/members/dead.notes")
+        notes.write(("u@g", 0), QueueProgress(0, 1))
+        notes.close()
+        deletion.apply({"command": "group delete"})
+    assert not run("offset", "list", "-o", "json", "--where", "group = g").json()
+
+
+@pytest.mark.slow
 def test_offsets_are_not_forgotten_beside_a_java_broker_that_starts_meanwhile(used):
     before = (used / "config/consumerOffset.json").read_bytes()
     run("group", "delete", "g", "--confirm", "g", "-y")
