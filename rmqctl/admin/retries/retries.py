@@ -85,9 +85,10 @@ class Retries:
         """Retries that wait in the delay topic, by level; including dead letters on their way."""
         return waiting_retries(self.view, self.group)
 
-    def ready(self) -> Iterator["MessageExt"]:
-        """Retries in the retry topic that the group has not read past."""
-        yield from QueueScan(self.view, self.topic, None, self._committed).messages()
+    def ready(self, wanted: MessageFilter = EVERY_MESSAGE) -> Iterator["MessageExt"]:
+        """Retries in the retry topic that the group has not read past, as far as a filter selects
+        them."""
+        yield from QueueScan(self.view, self.topic, wanted, self._committed).messages()
 
     def unknown(self, wanted: MessageFilter = EVERY_MESSAGE) -> dict[int, str]:
         """The queues of the retry topic of which it is unknown what the group has consumed, each
