@@ -71,11 +71,13 @@ class GroupDeletion(GuardedChange):
         self._deletions = [
             TopicDeletion(view, topic) for topic in self._topics.values() if remove_topics
         ]
+        plan = self._plan()
         super().__init__(
             DeletedGroupRow,
-            self._plan(),
+            plan,
             question=f"Delete group {group} of {view.root}?",
             confirm_name=group,
+            has_effect=any(row.fate == "removed" for row in plan),
             entry={"group": group},
         )
 
@@ -96,6 +98,8 @@ class GroupDeletion(GuardedChange):
     def apply(self, note: Mapping[str, Any]) -> Outcome:
         """Do it and read it back. Refused if a member has joined meanwhile. PartlyDone if a part
         cannot be written after others were removed."""
+        if not self.has_effect:
+            return Outcome(self.unchanged_rows())
         self.check()
         note = {**note, **self.entry}
         if self._config is not None:

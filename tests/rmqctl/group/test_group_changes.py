@@ -245,6 +245,22 @@ def test_settings_go_and_progress_stays(used):
 
 
 @pytest.mark.slow
+def test_a_group_of_which_everything_stays_needs_no_name_and_is_left_alone(used):
+    run("group", "delete", "g", "--confirm", "g", "-y")
+    entries = journal(used)
+    done = run("group", "delete", "g", "-y", "-o", "json")
+    assert (done.code, "there is nothing to change" in done.err) == (0, True)
+    assert {(row["fate"], row["applied"]) for row in done.json()} == {("kept", None)}
+    assert journal(used) == entries
+    with EmbeddedBroker.open(used, read_only=True) as broker:
+        deletion = admin_groups.delete(broker.view, broker, "g")
+        assert not deletion.has_effect
+        rows = deletion.apply({"command": "group delete"}).rows
+    assert {row.applied for row in rows} == {None}
+    assert run("group", "delete", "g", "--remove-offsets", "-y").code == 7
+
+
+@pytest.mark.slow
 def test_everything_goes_if_that_is_wanted(used):
     result = run(
         *("group", "delete", "g", "--remove-offsets", "--remove-topics", "--confirm", "g", "-y"),
