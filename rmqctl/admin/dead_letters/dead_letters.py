@@ -241,19 +241,20 @@ class DeadLetters:
         return None
 
     def _newest(self, message_id: str) -> "MessageExt | None":
-        for text in dict.fromkeys((message_id, message_id.upper())):
+        texts = list(dict.fromkeys((message_id, message_id.upper())))
+        for text in texts:
             found = record_with_id(self.view, text, None)
             if found is not None and found.topic == self.topic:
                 return found
             hits = self.view.find_unique(self.topic, text)
             if hits:
                 return hits[-1]
-        wanted = message_id.upper()
-        newest = None
+        newest: dict[str, MessageExt] = {}
         for message in self.messages():
-            if wanted in (message.msg_id, message.get_property(PROPERTY_ORIGIN_MESSAGE_ID)):
-                newest = message
-        return newest
+            for text in texts:
+                if text in (message.msg_id, message.get_property(PROPERTY_ORIGIN_MESSAGE_ID)):
+                    newest[text] = message
+        return next((newest[text] for text in texts if text in newest), None)
 
 
 class _Counts(NamedTuple):

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from broker.offset.offset_move import move_offsets_of_store
 from rmqctl.admin.changes import Outcome
+from rmqctl.admin.offsets.move import offsets_now
 from rmqctl.admin.settings import GuardedChange, now_ms
 from rmqctl.admin.topics.deletion import TopicDeletion, messages_of_topic
 from rmqctl.errors import NotFound, PartlyDone, Refused
@@ -56,10 +57,9 @@ class GroupDeletion(GuardedChange):
         self._group = group
         self._remove_offsets = remove_offsets
         self._config = self._table.manager.get(group)
+        progress = offsets_now(view.root) if remove_offsets else broker.consumer_offsets()
         self._offsets = {
-            topic: queues
-            for (name, topic), queues in sorted(broker.consumer_offsets().items())
-            if name == group
+            topic: queues for (name, topic), queues in sorted(progress.items()) if name == group
         }
         self._topics = {
             part: topic
@@ -71,11 +71,13 @@ class GroupDeletion(GuardedChange):
         self._deletions = [
             TopicDeletion(view, topic) for topic in self._topics.values() if remove_topics
         ]
+        plan = self._plan()
         super().__init__(
             DeletedGroupRow,
-            self._plan(),
+            plan,
             question=f"Delete group {group} of {view.root}?",
             confirm_name=group,
+            has_effect=any(row.fate == "removed" for row in plan),
             entry={"group": group},
         )
 
@@ -96,6 +98,8 @@ class GroupDeletion(GuardedChange):
     def apply(self, note: Mapping[str, Any]) -> Outcome:
         """Do it and read it back. Refused if a member has joined meanwhile. PartlyDone if a part
         cannot be written after others were removed."""
+        if not self.has_effect:
+            return Outcome(self.unchanged_rows())
         self.check()
         note = {**note, **self.entry}
         if self._config is not None:
@@ -103,8 +107,7 @@ class GroupDeletion(GuardedChange):
             self._table.manager.delete(self._group, note, check)
         is_begun = self._config is not None
         try:
-            if self._remove_offsets and self._offsets:
-                self._forget_offsets(note)
+            if self._remove_offsets and self._forget_offsets(note):
                 is_begun = True
             for deletion in self._deletions:
                 deletion.delete(note)
@@ -138,13 +141,19 @@ class GroupDeletion(GuardedChange):
             parts.append((part, topic, sum(messages_of_topic(self.view, topic).values()), *fate))
         return [DeletedGroupRow(self._group, *part, None) for part in parts]
 
-    def _forget_offsets(self, note: Mapping[str, Any]) -> None:
+    def _forget_offsets(self, note: Mapping[str, Any]) -> bool:
+        """Forget what there is now, with what processes have not written yet, which a move of
+        offsets takes over; False if there is none."""
+        root = self.view.root
         targets: dict[tuple[str, int], int | None] = {
-            (topic_at_group(topic, self._group), queue_id): None
-            for topic, queues in self._offsets.items()
+            (topic_at_group(topic, group), queue_id): None
+            for (group, topic), queues in offsets_now(root).items()
+            if group == self._group
             for queue_id in queues
         }
-        move_offsets_of_store(self.view.root, targets, note, now_ms)
+        if targets:
+            move_offsets_of_store(root, targets, note, now_ms)
+        return bool(targets)
 
     def _is_there(self, row: DeletedGroupRow) -> bool:
         """Whether a part is still there, read anew."""

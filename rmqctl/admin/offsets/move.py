@@ -12,6 +12,7 @@ from broker.errors import OffsetChangedError
 from broker.members.living import members_by_group
 from broker.offset.offset_move import MovedOffsets, move_offsets_of_store, processes_folder
 from rmqctl.errors import Refused
+from storage.configs.consumer_offsets import split_topic_at_group
 from storage.configs.pending_commits import notes_in, read_notes
 from storage.configs.progress import ProgressFile
 from storage.configs.progress_table import ProgressTable
@@ -71,6 +72,16 @@ def progress_now(root: Path) -> ProgressTable:
     for (key, queue_id), progress in shown:
         table.commit(key, queue_id, progress)
     return table
+
+
+def offsets_now(root: Path) -> dict[tuple[str, str], dict[int, int]]:
+    """The same as Broker.consumer_offsets: by group and topic, without those that have none."""
+    found = {}
+    for key, queues in progress_now(root).known_offsets().items():
+        parts = split_topic_at_group(key)
+        if parts is not None and queues:
+            found[parts[1], parts[0]] = queues
+    return found
 
 
 def write_moves(

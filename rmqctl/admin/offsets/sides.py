@@ -54,7 +54,8 @@ def side_at(view: "StoreView", broker: "Broker", timestamp: int, now_ms: int) ->
     """The offsets of all groups at a time (epoch ms), as far as changes and samples tell.
 
     Without a move an offset only grows between two observations: so it is known exactly where the
-    first one after that time equals the last one before it. Else it lay between them.
+    first one after that time equals the last one before it. Else it lay between them, or another
+    program moved it.
     """
     now, doubt = _by_queue(broker.consumer_offsets()), view.progress_doubt()
     if timestamp >= now_ms:
@@ -68,11 +69,20 @@ def side_at(view: "StoreView", broker: "Broker", timestamp: int, now_ms: int) ->
         after = [one for one in observed if one.at > timestamp]
         least = before[-1].left if before else None
         most = after[0].seen if after else now.get(queue)
-        is_exact = most is None or least == most
-        offsets[queue] = most if is_exact else None
-        if not is_exact:
-            notes[queue] = f"at most {most}" if least is None else f"{least} to {most}"
+        offsets[queue] = least if least == most else None
+        if least != most:
+            notes[queue] = _between(least, most)
     return Side(offsets, None, notes, doubt)
+
+
+def _between(least: int | None, most: int | None) -> str:
+    """What is known of an offset between two observations; an offset that was lower after them was
+    moved by another program, at a time that is not known."""
+    if least is None:
+        return f"at most {most}"
+    if most is None:
+        return f"at least {least}, and none later"
+    return f"{least} to {most}" if least < most else f"{least}, and {most} later"
 
 
 def _by_queue(table: "Offsets") -> OffsetByQueue:

@@ -1,7 +1,6 @@
 """Sending waiting retries before they are due: to the group, or to its dead letters."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analytics.lag.delayed import DelayedMessages
@@ -15,7 +14,6 @@ from rmqctl.exit_codes import CHANGED, DAMAGED
 from storage.configs.early_deliveries import EarlyDeliveries
 from storage.configs.journal import Journal
 from storage.errors import CorruptFileError, StoreVersionError
-from storage.format.errors import BodyError
 from storage.format.message import PROPERTY_ORIGIN_MESSAGE_ID, dlq_topic
 from storage.layout import was_created_here
 
@@ -231,10 +229,7 @@ def _chosen(
 
 def _tell_ready(retries: Retries, chosen: MessageSelection, warn: Warn) -> None:
     """Say that what matches does not wait any more, where nothing that waits matches."""
-    test, count = chosen.wanted.predicate, 0
-    for message in retries.ready():
-        with suppress(BodyError):
-            count += test is None or test(message)
+    count = sum(1 for _ in retries.ready(chosen.wanted))
     if count:
         words = "retry matches and no longer waits: the group reads it next"
         if count > 1:

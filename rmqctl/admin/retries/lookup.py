@@ -1,5 +1,6 @@
 """Finding one message among a group's retries and dead letters."""
 
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from analytics.lag.delayed import messages_in_doubt
@@ -25,26 +26,29 @@ def find(view: "StoreView", broker: "Broker", group: str, message_id: str) -> "M
     NotFound for an unknown group and without such a message.
     """
     retries = Retries(view, broker, group)
-    wanted = message_id.upper()
     named = record_with_id(view, message_id, None)
     topics = (retries.topic, dlq_topic(group))
     if named is not None and named.topic in topics:
         return named
-    unique = wanted if named is None else named.msg_id.upper()
-    delayed = [*retries.waiting(), *messages_in_doubt(view)]
-    found = [
-        one.message
-        for one in delayed
-        if one.topic in topics and _is_named(one.message, wanted, unique)
+    unique = () if named is None else (named.msg_id,)
+    # A user may set any text as the unique id: in the other case it is another one.
+    spellings = [(text, *unique) for text in dict.fromkeys((message_id, message_id.upper()))]
+    delayed = [
+        one.message for one in (*retries.waiting(), *messages_in_doubt(view)) if one.topic in topics
     ]
-    for topic in topics:
-        for spelling in dict.fromkeys((unique, message_id)):
-            found += view.find_unique(topic, spelling)
-    if not found:
+    found: list[MessageExt] = []
+    for ids in spellings:
+        found = _named(delayed, ids)
+        for topic in topics:
+            for text in ids:
+                found += view.find_unique(topic, text)
+        if found:
+            break
+    else:
+        every = {text for ids in spellings for text in ids}
         scans = [QueueScan(view, topic).messages() for topic in topics]
-        found = [
-            message for scan in scans for message in scan if _is_named(message, wanted, unique)
-        ]
+        likely = [message for scan in scans for message in _named(scan, every)]
+        found = next(filter(None, (_named(likely, ids) for ids in spellings)), [])
     if not found:
         hint = key_hint(message_id)
         hint = hint and f"; 'retry browse {group} -k {message_id}' finds a key"
@@ -52,6 +56,11 @@ def find(view: "StoreView", broker: "Broker", group: str, message_id: str) -> "M
     return max(found, key=lambda message: message.commitlog_offset)
 
 
-def _is_named(message: "MessageExt", wanted: str, unique: str) -> bool:
-    ids = {message.msg_id, message.offset_msg_id, message.get_property(PROPERTY_ORIGIN_MESSAGE_ID)}
-    return not ids.isdisjoint({wanted, unique})
+def _named(messages: "Iterable[MessageExt]", ids: Collection[str]) -> "list[MessageExt]":
+    """Those with one of the ids, or whose original has it."""
+    return [message for message in messages if not _ids_of(message).isdisjoint(ids)]
+
+
+def _ids_of(message: "MessageExt") -> set[str | None]:
+    origin = message.get_property(PROPERTY_ORIGIN_MESSAGE_ID)
+    return {message.msg_id, message.offset_msg_id, origin}

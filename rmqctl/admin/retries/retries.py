@@ -102,9 +102,10 @@ class Retries:
         """Retries that wait in the delay topic, by level; including dead letters on their way."""
         return self._held()
 
-    def ready(self) -> Iterator["MessageExt"]:
-        """Retries in the retry topic that the group has not read past."""
-        yield from QueueScan(self.view, self.topic, None, self._committed).messages()
+    def ready(self, wanted: MessageFilter = EVERY_MESSAGE) -> Iterator["MessageExt"]:
+        """Retries in the retry topic that the group has not read past, as far as a filter selects
+        them."""
+        yield from QueueScan(self.view, self.topic, wanted, self._committed).messages()
 
     def ready_state(self) -> Any:
         """What changes if a retry comes into the retry topic or goes, or is consumed."""

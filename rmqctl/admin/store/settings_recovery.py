@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 from rmqctl.admin.changes import Change, JavaCheck, Outcome
 from rmqctl.admin.java_writers import refuse_beside_java
+from rmqctl.errors import PartlyDone
 from storage.clock import now_ms as clock_ms
 from storage.configs.config_file import ConfigFile
 from storage.configs.journal import Journal
 from storage.coordination.config_lock import config_lock
-from storage.errors import StoreChangedError
+from storage.errors import RocketMQError, StoreChangedError
 from storage.files.checksum import crc_of
 from storage.tools.config_recovery.configs import (
     SalvagedFile,
@@ -56,22 +57,37 @@ class SettingsRecovery(Change):
                 raise StoreChangedError(file.path)
 
     def apply(self, note: Mapping[str, Any]) -> Outcome:
-        """Write each file atomically, after the damaged one was quarantined and a journal entry."""
+        """Write each file atomically, after the damaged one was quarantined and a journal entry.
+
+        Raises what ``check`` raises, and StoreNotWritableError; PartlyDone in the place of either
+        where a file was replaced before.
+        """
         return Outcome(self._written(note))
 
     def _written(self, note: Mapping[str, Any]) -> Iterator[Any]:
         for number, file in enumerate(self._files):
-            new = {row.name: row.value for row in file.rows}
-            entry = {**note, "what": file.path.name, "old": None, "new": new}
-            with config_lock(self._root):
-                self._check(self._files[number:])
-                quarantine = Quarantine(self._root, clock_ms())
-                for path in files_to_keep(file):
-                    quarantine.keep(str(path.relative_to(self._root)), "recover-config")
-                Journal(self._root).append(entry, clock_ms())
-                ConfigFile(file.path).save(file.document)
+            try:
+                self._replace(number, note)
+            except (OSError, RocketMQError) as error:
+                if not number:
+                    raise
+                names = " and ".join(one.path.name for one in self._files[:number])
+                were = "was" if number == 1 else "were"
+                raise PartlyDone(f"{error}; {names} {were} replaced before that") from error
             for row in file.rows:
                 yield RecoveredSettingDone(*row, True)
+
+    def _replace(self, number: int, note: Mapping[str, Any]) -> None:
+        file = self._files[number]
+        new = {row.name: row.value for row in file.rows}
+        entry = {**note, "what": file.path.name, "old": None, "new": new}
+        with config_lock(self._root):
+            self._check(self._files[number:])
+            quarantine = Quarantine(self._root, clock_ms())
+            for path in files_to_keep(file):
+                quarantine.keep(str(path.relative_to(self._root)), "recover-config")
+            Journal(self._root).append(entry, clock_ms())
+            ConfigFile(file.path).save(file.document)
 
 
 def recover_config(

@@ -50,8 +50,9 @@ class TopicDeletion(GuardedChange):
         self._topic = topic
         self._config = config
         self._messages = messages_of_topic(view, topic)
-        self._groups = _groups_of_topic(view, topic)
         self._remove_offsets = remove_offsets
+        groups = self._offsets_now() if remove_offsets else _offsets_of_topic(view, topic)
+        self._groups = {group: len(queues) for group, queues in sorted(groups.items())}
         super().__init__(
             DeletedTopicRow,
             self._plan(),
@@ -102,7 +103,7 @@ class TopicDeletion(GuardedChange):
             try:
                 if self._messages and self._has_marks:
                     self._forget_marks()
-                if self._remove_offsets and self._groups:
+                if self._remove_offsets:
                     self._forget_offsets(note, alone=is_alone)
             except StoreNotWritableError as error:
                 raise PartlyDone(
@@ -181,13 +182,21 @@ class TopicDeletion(GuardedChange):
     def _forget_offsets(self, note: Mapping[str, Any], *, alone: bool) -> None:
         from broker.offset.offset_move import move_offsets_of_store
 
-        offsets = self.view.consumer_offsets()
         targets: dict[tuple[str, int], int | None] = {
             (topic_at_group(self._topic, group), queue_id): None
-            for group in self._groups
-            for queue_id in offsets.get(topic_at_group(self._topic, group), ())
+            for group, queues in self._offsets_now().items()
+            for queue_id in queues
         }
-        move_offsets_of_store(self.view.root, targets, note, now_ms, alone=alone)
+        if targets:
+            move_offsets_of_store(self.view.root, targets, note, now_ms, alone=alone)
+
+    def _offsets_now(self) -> dict[str, dict[int, int]]:
+        """The progress of groups in the topic, with what processes have not written yet, which a
+        move of offsets takes over."""
+        from rmqctl.admin.offsets.move import offsets_now
+
+        found = offsets_now(self.view.root)
+        return {group: queues for (group, topic), queues in found.items() if topic == self._topic}
 
 
 def messages_of_topic(view: StoreView, topic: str) -> dict[int, int]:
@@ -200,14 +209,14 @@ def messages_of_topic(view: StoreView, topic: str) -> dict[int, int]:
     return {queue_id: high - low for queue_id, (low, high) in bounds.items()}
 
 
-def _groups_of_topic(view: StoreView, topic: str) -> dict[str, int]:
-    """Groups with progress in a topic, with the number of queues."""
+def _offsets_of_topic(view: StoreView, topic: str) -> dict[str, dict[int, int]]:
+    """The progress of groups in a topic, as files have it."""
     found = {}
     for key, queues in view.consumer_offsets().items():
         parts = split_topic_at_group(key)
         if parts is not None and parts[0] == topic and queues:
-            found[parts[1]] = len(queues)
-    return dict(sorted(found.items()))
+            found[parts[1]] = queues
+    return found
 
 
 def readers_of_topic(root: Path, topic: str) -> "list[tuple[str, Member]]":

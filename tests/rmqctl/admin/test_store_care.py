@@ -1,5 +1,6 @@
 """Care of a store through the library: files deleted, restored and recovered; settings changed."""
 
+import errno
 import os
 from typing import Any
 
@@ -8,14 +9,19 @@ import pytest
 from broker.embedded.broker import EmbeddedBroker
 from rmqctl.admin import broker as broker_admin, store as admin
 from rmqctl.admin.changes import Change, journal_note
-from rmqctl.errors import CliError, Refused, UsageProblem
+from rmqctl.errors import CliError, PartlyDone, Refused, UsageProblem
 from rmqctl.exit_codes import CHANGED, DAMAGED
 from storage.config import SMALL_STORE
 from storage.configs.journal import Journal
 from storage.configs.store_settings import read_store_settings
 from storage.configs.subscription_groups import SubscriptionGroupConfig
 from storage.configs.topics import TopicConfig
-from storage.errors import NoSnapshotError, StoreChangedError, StoreInUseError
+from storage.errors import (
+    NoSnapshotError,
+    StoreChangedError,
+    StoreInUseError,
+    StoreNotWritableError,
+)
 from storage.format.message import Message
 from storage.readonly import StoreView
 from storage.store import MessageStore
@@ -211,9 +217,38 @@ def test_a_file_that_is_written_while_another_one_is_recovered_stays(orders):
     with EmbeddedBroker.open(orders) as broker:
         broker.update_group(SubscriptionGroupConfig("new"))
     written = groups.read_bytes()
-    with pytest.raises(StoreChangedError):
+    with pytest.raises(PartlyDone, match=r"topics\.json was replaced before that") as raised:
         list(rows)
+    assert isinstance(raised.value.__cause__, StoreChangedError)
+    assert str(raised.value.__cause__) in str(raised.value)
     assert groups.read_bytes() == written
+
+
+@pytest.mark.parametrize(
+    ("full", "error"),
+    [("topics.json", StoreNotWritableError), ("subscriptionGroup.json", PartlyDone)],
+)
+def test_a_disk_that_is_full_after_one_file_was_recovered_is_said_so(
+    orders, monkeypatch, full, error
+):
+    for path in (orders / "config").glob("topics.json*"):
+        path.unlink()
+    with StoreView.open(orders) as view:
+        change = admin.recover_config(view, now_ms=NOW)
+    save = os.pwrite
+
+    def pwrite(fd, data, offset):
+        if b'"what":"%s"' % full.encode() in bytes(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return save(fd, data, offset)
+
+    monkeypatch.setattr(os, "pwrite", pwrite)
+    with pytest.raises(error, match="No space left on device"):
+        list(change.apply(NOTE).rows)
+    monkeypatch.undo()
+    with StoreView.open(orders) as view:
+        assert ("orders" in view.topics()) is (error is PartlyDone)
+        assert all(row.applied for row in admin.recover_config(view, now_ms=NOW).apply(NOTE).rows)
 
 
 def test_a_setting_is_changed_and_comes_back(orders, ask):

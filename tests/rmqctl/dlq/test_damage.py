@@ -205,3 +205,15 @@ def test_a_queue_that_lacks_places_ends_the_run_and_is_named(store):
         "consume", "t", "-e", "-q", "--where", "properties.RMQCTL_REDRIVE_RUN", "-o", "json"
     )
     assert sorted(row["body"] for row in found.json()) == [f"body {n}" for n in range(8)]
+
+
+def test_an_id_with_small_letters_is_found_without_the_index(tmp_path):
+    """The index may lack a key; a user may set any text as the unique id."""
+    made = HandMade(index=False)
+    for unique in ("order-7a", "ORDER-7A", "ORDER-8"):
+        made.put("%DLQ%g", properties={"UNIQ_KEY": unique}, body=b"x")
+    root = made.write(tmp_path / "s")
+    for wanted, found in (("order-7a", 0), ("ORDER-7A", 1), ("order-8", 2)):
+        shown = run("dlq", "show", "g", wanted, "-S", root, "-o", "json")
+        assert shown.code == 0, shown.err
+        assert shown.json()["queue_offset"] == found

@@ -245,6 +245,22 @@ def test_settings_go_and_progress_stays(used):
 
 
 @pytest.mark.slow
+def test_a_group_of_which_everything_stays_needs_no_name_and_is_left_alone(used):
+    run("group", "delete", "g", "--confirm", "g", "-y")
+    entries = journal(used)
+    done = run("group", "delete", "g", "-y", "-o", "json")
+    assert (done.code, "there is nothing to change" in done.err) == (0, True)
+    assert {(row["fate"], row["applied"]) for row in done.json()} == {("kept", None)}
+    assert journal(used) == entries
+    with EmbeddedBroker.open(used, read_only=True) as broker:
+        deletion = admin_groups.delete(broker.view, broker, "g")
+        assert not deletion.has_effect
+        rows = deletion.apply({"command": "group delete"}).rows
+    assert {row.applied for row in rows} == {None}
+    assert run("group", "delete", "g", "--remove-offsets", "-y").code == 7
+
+
+@pytest.mark.slow
 def test_everything_goes_if_that_is_wanted(used):
     result = run(
         *("group", "delete", "g", "--remove-offsets", "--remove-topics", "--confirm", "g", "-y"),
@@ -276,6 +292,36 @@ def test_offsets_that_a_killed_process_had_in_memory_can_be_brought_back(used):
     assert run("group", "delete", "g", "--remove-offsets", "--confirm", "g", "-y").code == 0
     old = {(move["topic"], move["queue_id"]): move["old"] for move in journal(used)[-1]["moves"]}
     assert old["t", 0] == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("topic", ["t", "u"])
+def test_offsets_that_only_a_killed_process_had_in_memory_are_forgotten_too(used, topic):
+    run("produce", "u", "-q", stdin=b"x\n")
+    (used / "rmqctl/members").mkdir(exist_ok=True)
+    notes = PendingCommits(used / "rmqctl/members/dead.notes")
+    for queue_id in range(7):
+        notes.write((f"{topic}@g", queue_id), QueueProgress(0, 0))
+    notes.close()
+    words = ("group", "delete", "g", "--remove-offsets", "--confirm", "g", "-o", "json")
+    planned = ("offsets", topic, 7, "removed")
+    assert planned in parts(run(*words, "-n"))
+    done = run(*words, "-y")
+    assert (done.code, planned in parts(done)) == (0, True)
+    assert all(row["applied"] for row in done.json())
+    assert not run("offset", "list", "-o", "json", "--where", "group = g").json()
+
+
+@pytest.mark.slow
+def test_offsets_that_were_committed_since_the_plan_are_forgotten_too(used):
+    with EmbeddedBroker.open(used, read_only=True) as broker:
+        deletion = admin_groups.delete(broker.view, broker, "g", remove_offsets=True)
+        (used / "rmqctl/members").mkdir(exist_ok=True)
+        notes = PendingCommits(used / "rmqctl/members/dead.notes")
+        notes.write(("u@g", 0), QueueProgress(0, 1))
+        notes.close()
+        deletion.apply({"command": "group delete"})
+    assert not run("offset", "list", "-o", "json", "--where", "group = g").json()
 
 
 @pytest.mark.slow

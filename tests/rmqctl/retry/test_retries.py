@@ -250,3 +250,27 @@ def test_a_life_has_every_attempt_of_a_message_that_failed_often(store):
     delivered = [event["reconsume_times"] for event in events if event["what"] == "DELIVERED"]
     assert failed == delivered == list(range(1, attempts + 1))
     assert [event["what"] for event in events].count("STORED") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wanted", ["order-7a", "ORIGIN"])
+@pytest.mark.parametrize("state", ["waiting", "ready", "dead"])
+def test_an_id_with_small_letters_is_found(store, state, wanted):
+    """One that a user has set; in the other case it is another id."""
+    now = NOW_MS
+    with EmbeddedBroker.open(store, clock=lambda: now) as broker:
+        for unique in ("order-7a", "order-8a"):
+            broker.send(Message("t", b"x", properties={"UNIQ_KEY": unique}), 0)
+            (stored,) = broker.query_unique("t", unique)
+            give_back(broker, "g", stored, level=-1 if state == "dead" else 1)
+            if wanted == "ORIGIN" and unique == "order-7a":
+                wanted = stored.offset_msg_id
+        if state == "ready":
+            now += 3_600_000
+            deliver(broker, now)
+    shown = run("retry", "show", "g", wanted, "-o", "json")
+    assert shown.code == 0, shown.err
+    assert {row["msg_id"] for row in shown.json()} == {"order-7a"}
+    assert {"waiting": "FAILED", "ready": "DELIVERED", "dead": "DEAD"}[state] in {
+        row["what"] for row in shown.json()
+    }

@@ -199,6 +199,10 @@ def test_what_no_longer_waits_is_said_where_nothing_that_waits_matches(waiting, 
     assert "1 retry matches and no longer waits: the group reads it next" in result.err
     assert "no longer wait" not in run("retry", command, "g", "-k", "k7", "-y").err
     assert "no longer wait" not in run("retry", command, "g", "-k", "k0", "-n").err
+    for other in (("--to", "-1h"), ("-k", "k1", "--queue", 7)):
+        result = run("retry", command, "g", *other, "-y")
+        assert "there is nothing to change" in result.err
+        assert "no longer wait" not in result.err
 
 
 @pytest.mark.slow

@@ -282,6 +282,25 @@ def test_offsets_that_a_killed_process_had_in_memory_can_be_brought_back(orders)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("group", ["one", "three"])
+def test_offsets_that_only_a_killed_process_had_in_memory_are_forgotten_too(orders, group):
+    (orders / "rmqctl/members").mkdir(exist_ok=True)
+    notes = PendingCommits(orders / "rmqctl/members/dead.notes")
+    for queue_id in range(9):
+        notes.write((f"orders@{group}", queue_id), QueueProgress(0, 1))
+    notes.close()
+    words = ("topic", "delete", "orders", "--confirm", "orders", "--remove-offsets", "-o", "json")
+    for more, applied in (("-n", None), ("-y", True)):
+        rows = run(*words, more).json()
+        assert [
+            (row["part"], row["amount"], row["fate"], row["applied"])
+            for row in rows
+            if row["group"] == group
+        ] == [("offsets", 9, "removed", applied)]
+    assert offsets() == set()
+
+
+@pytest.mark.slow
 def test_a_topic_that_is_made_again_begins_at_0(orders):
     run("topic", "delete", "orders", "--confirm", "orders", "-y", "--remove-offsets")
     run("produce", "orders", "-q", stdin=b"new\n")

@@ -12,6 +12,7 @@ from rmqctl.errors import CliError
 from rmqctl.offset.diff.files import FileOffset, read_offset_file
 from storage.configs.checksummed_json import seal
 from storage.configs.offset_samples import OffsetSamples
+from storage.configs.progress import ProgressFile
 from tests.support import golden
 from tests.support.cli import run
 from tests.support.copies import copy_store
@@ -119,6 +120,35 @@ def test_samples_narrow_down_where_a_group_was(two_groups):
     assert [(row["offset_a"], row["offset_b"], row["note"]) for row in rows] == [
         (None, 5, "a: 2 to 4")
     ]
+
+
+@pytest.mark.slow
+def test_progress_that_went_back_without_a_change_is_unknown(two_groups):
+    """mqadmin, or an edited file, removed it or took it back: no entry of the journal says when."""
+    now = int(time.time() * 1000)
+    samples = OffsetSamples(two_groups)
+    samples.append({"t@g": {0: 7}, "t@gone": {0: 50}}, {}, now - 900_000)
+    rows = diff(f"@{now - 850_000}", "now", "-t", "t")
+    assert [(r["group"], r["offset_a"], r["offset_b"], r["note"]) for r in rows] == [
+        ("g", None, 5, "a: 7, and 5 later"),
+        ("gone", None, None, "a: at least 50, and none later"),
+        ("h", None, 3, "a: at most 3"),
+    ]
+
+
+@pytest.mark.slow
+def test_progress_that_was_removed_without_a_change_is_unknown_then(two_groups):
+    run("offset", "reset", "g", "-t", "t", "-Q", 0, "--to-offset", 2, "--execute", "--yes")
+    then = int(time.time() * 1000)
+    wait_until_after(then)
+    ProgressFile(two_groups).move({("t@g", 0): None}, lambda _, last: last)
+    (row,) = diff(f"@{then}", "now", "-g", "g", "-t", "t")
+    assert [row["offset_a"], row["offset_b"]] == [None, None]
+    assert row["note"] == "a: at least 2, and none later"
+    shown = run("offset", "inspect", "g", "-t", "t", "--as-of", then, "-o", "json")
+    assert shown.code == 0, shown.err
+    (row,) = [row for row in shown.json() if row["queue_id"] == 0]
+    assert (row["committed_offset"], row["note"]) == (None, "at least 2, and none later")
 
 
 def wait_until_after(timestamp):
