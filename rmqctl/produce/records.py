@@ -27,7 +27,8 @@ def read_records(source: ByteSource, delimiter: bytes, longest: int) -> Iterator
 
     Records of a pipe come as soon as they are written, those of a file per MiB. The delimiter is
     looked for from the left, and removed; the last record may lack it. An empty delimiter makes the
-    whole input one record. Buffers at most ``longest`` bytes of an unfinished record, else RecordTooLongError.
+    whole input one record. Buffers at most ``longest`` bytes of an unfinished record, else
+    RecordTooLongError.
     """
     if not delimiter:
         yield [_read_whole(source, longest)]
