@@ -166,7 +166,7 @@ def consume(
         max_reconsume_times,
         delay_level,
         tuple(_setting(cli, one) for one in settings or ()),
-    )
+    ).with_model()
     options.check(group, commit)
     if new_group and (group is None or commit is False):
         raise UsageProblem("--new-group needs --group, without --no-commit")
@@ -204,7 +204,7 @@ def consume(
         stop_at_end or ends,
     )
     reader = _group(cli, group, commit, from_where, consume_timestamp)
-    if broadcast and position is not None and position.begin is not None:
+    if options.broadcast and position is not None and position.begin is not None:
         raise UsageProblem(
             "--broadcast and --offset exclude each other: --offset moves a group; use --from-where"
         )

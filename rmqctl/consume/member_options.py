@@ -17,6 +17,20 @@ class MemberOptions(NamedTuple):
     delay_level: int | None = None
     settings: Sequence[str] = ()
 
+    def with_model(self) -> "MemberOptions":
+        """The same; ``--set messageModel=BROADCASTING`` is ``broadcast``, with all that it is."""
+        if not any(one.partition("=")[0].strip() == "messageModel" for one in self.settings):
+            return self
+        from broker.api.members import MessageModel
+        from client.consumer.consumer_settings import set_by_name  # lazy: few calls have settings
+        from client.errors import ClientConfigError
+
+        try:
+            model = set_by_name(self.settings)[0].message_model
+        except ClientConfigError as error:
+            raise UsageProblem(str(error)) from None
+        return self._replace(broadcast=self.broadcast or model is MessageModel.BROADCASTING)
+
     def check(self, group: str | None, commit: bool | None) -> None:
         """Refuse them without a group, and options that the way of consuming would ignore."""
         self._check_retries()

@@ -76,11 +76,15 @@ class ConsumeRun:
     def _run(self, progress: "Progress") -> None:
         broker = self._broker
         looked = time.monotonic()
+        at = self._queues.passed
         while self._left != 0 and not self._printer.full:
             known = broker.wait_for_messages(None, 0) if self._follow else 0
             passed = self._step()
+            share = 0 if self._follow else self._queues.passed - at  # else there is no end
+            at += share
+            if passed or share:
+                progress.advance(passed, share)
             if passed:
-                progress.advance(passed)
                 if self._follow and time.monotonic() - looked > _LOOK_S:
                     looked = time.monotonic()
                     self._add_new_queues()

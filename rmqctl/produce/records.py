@@ -26,22 +26,19 @@ def read_records(source: ByteSource, delimiter: bytes, longest: int) -> Iterator
     """Lists of records; each list has the records that one read completed.
 
     Records of a pipe come as soon as they are written, those of a file per MiB. The delimiter is
-    removed; the last record may lack it; an empty delimiter makes the whole input one record.
-    Buffers at most ``longest`` bytes of an unfinished record, else RecordTooLongError.
+    looked for from the left, and removed; the last record may lack it. An empty delimiter makes the
+    whole input one record. Buffers at most ``longest`` bytes of an unfinished record, else
+    RecordTooLongError.
     """
     if not delimiter:
         yield [_read_whole(source, longest)]
         return
     pending = b""
     while data := source.read1(CHUNK_BYTES):
-        block = pending + data if pending else data
-        end = block.rfind(delimiter)
-        if end < 0:
-            pending = block
-            _check(pending, longest)
-            continue
-        pending = block[end + len(delimiter) :]
-        yield block[:end].split(delimiter)
+        records = (pending + data if pending else data).split(delimiter)
+        pending = records.pop()
+        if records:
+            yield records
         _check(pending, longest)
     if pending:
         yield [pending]

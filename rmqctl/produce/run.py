@@ -111,11 +111,13 @@ class ProduceRun:
 
     def _run(self, broker: "EmbeddedBroker", source: Source, sender: Sender, topic: str) -> None:
         with self._cli.progress("produce", "messages", source.total_bytes) as progress:
+            passed = 0
             try:
                 for portion in source.portions:
-                    sent, size = sender.count, sender.bytes
+                    sent, before = sender.count, passed
                     self._send(sender, portion)
-                    progress.advance(sender.count - sent, sender.bytes - size)
+                    passed = source.passed(portion, before)
+                    progress.advance(sender.count - sent, passed - before)
                     broker.tick()
                     if self._left(sender) == 0:
                         break

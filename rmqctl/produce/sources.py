@@ -41,6 +41,35 @@ class Source(NamedTuple):
     total_bytes: int | None
     given: "Input | None" = None
     """Where they come from; it knows what was left out once the portions have ended."""
+    read: "ReadBytes | None" = None
+    """How far a file without lines is read."""
+
+    def passed(self, portion: Portion, before: int) -> int:
+        """Bytes of the files up to the end of a portion, the last one that was taken; ``before``
+        are those of the portion before it."""
+        if self.read is not None:
+            return self.read.count
+        if self.given is None or self.total_bytes is None:
+            return 0
+        if portion.invalid is not None:
+            return self.given.passed(portion.invalid.line)
+        return self.given.passed(portion.lines[-1]) if portion.lines else before
+
+
+class _Read(NamedTuple):
+    """Records that were read at once: the line of the first, their number, and the bytes of the
+    files before them and with them."""
+
+    line: int
+    number: int
+    begin: int
+    end: int
+
+
+class ReadBytes:
+    """How many bytes of a file were read so far."""
+
+    count = 0
 
 
 class Input:
@@ -60,6 +89,8 @@ class Input:
         """Without a delimiter: the files that were left out, as they are empty."""
         self._line = 1
         self._spans_lines = False  # whether a record may have several lines
+        self._before = 0  # bytes of the files that were read as a whole
+        self._records_read = _Read(1, 0, 0, 0)
         for name in self._files:
             if name != STDIN and not Path(name).exists():
                 raise UsageProblem(f"no such file: {name}")
@@ -77,6 +108,18 @@ class Input:
         if any(name == STDIN or not Path(name).is_file() for name in self._files):
             return None
         return sum(Path(name).stat().st_size for name in self._files)
+
+    def passed(self, line: int) -> int:
+        """Bytes of the files up to the record of a line, one of those that were read last. All
+        files are regular ones."""
+        first, number, begin, end = self._records_read
+        return begin + (end - begin) * min(line + 1 - first, number) // max(number, 1)
+
+    def _has_read(self, source: ByteSource, records: list[bytes]) -> None:
+        """Note how far the files are read with the next records."""
+        if isinstance(source, io.BufferedReader) and source.seekable():
+            end = self._before + source.tell()
+            self._records_read = _Read(self._line, len(records), self._records_read.end, end)
 
     def bodies(self) -> Iterator[Portion]:
         """Each record is a body."""
@@ -136,6 +179,7 @@ class Input:
                 reader: RowReader | None = None
                 lines = read_records(source, b"\n", self._longest)
                 for records in self._until_too_long(_whole_csv_records(lines, self._longest)):
+                    self._has_read(source, records)
                     if parser is None:
                         first = self._take_header(records)
                         if first is None:
@@ -157,6 +201,7 @@ class Input:
                         if by_columns:
                             reader = parser.reader(has_places=has_places)
                     yield from self._read(records, parser.parse, reader, strips=True)
+            self._before = self._records_read.end
 
     def tell_blank(self, tell: Callable[[str], None]) -> None:
         """Call ``tell`` with how many blank lines were left out, if any were."""
@@ -180,11 +225,13 @@ class Input:
             with opened(name) as source:
                 found = read_records(source, self._delimiter, self._longest)
                 for records in self._until_too_long(found):
+                    self._has_read(source, records)
                     if self._delimiter or self._keeps_empty or records != [b""]:
                         yield records
                     else:
                         self.empty.append(name)
                         self._line += 1
+            self._before = self._records_read.end
 
     def _until_too_long(self, found: Iterator[list[bytes]]) -> Iterator[list[bytes]]:
         """The same; a record that is too long is an InvalidRecordError of its line."""

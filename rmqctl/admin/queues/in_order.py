@@ -39,6 +39,11 @@ class QueuesInOrder:
         """Messages that were left out as their records contradict their units."""
         return sum(cursor.unreadable for cursor in self._cursors)
 
+    @property
+    def passed(self) -> int:
+        """The sum of the queue offsets before which all messages were taken, or left out."""
+        return int(sum(cursor.passed for cursor in self._cursors))
+
     def ready(self, room: int) -> Round:
         """What can be taken now; fetches up to so many messages of each queue."""
         view, growing = self._broker.view, [one for one in self._cursors if one.end is None]

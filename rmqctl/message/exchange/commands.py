@@ -353,15 +353,16 @@ def _placed(portions: "Iterator[Portion]", placing: "ImportPosition") -> "Iterat
 def _portions(cli: Cli, file: str, form: str, *, ignore: bool, by_columns: bool) -> "Source":
     """The messages of a file."""
     from rmqctl.produce.given_rows import json_reader
-    from rmqctl.produce.sources import Input, Source
+    from rmqctl.produce.sources import Input, ReadBytes, Source
 
     from . import import_reader
 
+    read = ReadBytes()
     if form == "raw":
-        return Source(import_reader.raw_portions(file), _size(file))
+        return Source(import_reader.raw_portions(file, read), _size(file), read=read)
     if form == "parquet":
-        portions = import_reader.parquet_portions(file, ignore_unknown=ignore)
-        return Source(portions, _size(file))
+        portions = import_reader.parquet_portions(file, read, ignore_unknown=ignore)
+        return Source(portions, _size(file), read=read)
     given = Input([file], b"\n", import_reader.LONGEST_LINE)
     if form == "csv":
         portions = given.csv(
@@ -382,16 +383,17 @@ def _portions(cli: Cli, file: str, form: str, *, ignore: bool, by_columns: bool)
 
 def _whole_portions(cli: Cli, file: str, form: str, *, ignore: bool) -> "Source":
     """The same, for messages with all stored fields."""
-    from rmqctl.produce.sources import Input, Source
+    from rmqctl.produce.sources import Input, ReadBytes, Source
 
     from . import kept_times
     from .import_reader import LONGEST_LINE
 
+    read = ReadBytes()
     if form == "raw":
-        return Source(kept_times.whole_raw_portions(file), _size(file))
+        return Source(kept_times.whole_raw_portions(file, read), _size(file), read=read)
     if form == "parquet":
-        portions = kept_times.whole_parquet_portions(file, ignore_unknown=ignore)
-        return Source(portions, _size(file))
+        portions = kept_times.whole_parquet_portions(file, read, ignore_unknown=ignore)
+        return Source(portions, _size(file), read=read)
     given = Input([file], b"\n", LONGEST_LINE)
     if form == "csv":
         portions = given.csv(

@@ -18,7 +18,7 @@ from rmqctl.errors import UsageProblem
 from rmqctl.produce.field_names import known_fields
 from rmqctl.produce.parsers import Outgoing, from_fields, object_of
 from rmqctl.produce.sender import InvalidRecordError
-from rmqctl.produce.sources import Portion, opened
+from rmqctl.produce.sources import Portion, ReadBytes, opened
 from storage.format.crc import crc32
 from storage.format.java_numbers import parse_digits
 from storage.format.message import PROPERTY_KEYS, PROPERTY_TAGS, RESERVED_PROPERTIES, split_keys
@@ -71,7 +71,9 @@ def _queue_id(value: object) -> int | None:
     return number
 
 
-def parquet_portions(path: str, *, ignore_unknown: bool = False) -> Iterator[Portion]:
+def parquet_portions(
+    path: str, read: ReadBytes, *, ignore_unknown: bool = False
+) -> Iterator[Portion]:
     """The rows of a Parquet file."""
     from .parquet import read_parquet
 
@@ -82,17 +84,17 @@ def parquet_portions(path: str, *, ignore_unknown: bool = False) -> Iterator[Por
             raise ValueError("has no column body of bytes")
         return whole(row, from_fields({**row, "body": ""}))._replace(body=body)
 
-    yield from outgoing_portions(read_parquet(path), message_of)
+    yield from outgoing_portions(read_parquet(path, read), message_of)
 
 
-def raw_portions(path: str) -> Iterator[Portion]:
+def raw_portions(path: str, read: ReadBytes) -> Iterator[Portion]:
     """Consecutive records."""
-    yield from outgoing_portions(raw_messages(path), _outgoing)
+    yield from outgoing_portions(raw_messages(path, read), _outgoing)
 
 
-def raw_messages(path: str) -> "Iterator[MessageExt]":
+def raw_messages(path: str, read: ReadBytes | None = None) -> "Iterator[MessageExt]":
     """The records of a file; ValueError for anything else, and for damage: it gives the byte of
-    the file where the record begins."""
+    the file where the record begins. ``read`` counts their bytes."""
     at = 0
     with opened(path) as file:
         while head := file.read(4):
@@ -109,8 +111,10 @@ def raw_messages(path: str) -> "Iterator[MessageExt]":
                 raise ValueError(f"is no record of a commit log, {here}: {error.reason}") from None
             if crc32(message.stored_body) != message.body_crc:
                 raise ValueError(f"is damaged, {here}: the CRC of its body does not match")
-            yield message
             at += size
+            if read is not None:
+                read.count = at
+            yield message
 
 
 def _outgoing(message: "MessageExt") -> Outgoing:

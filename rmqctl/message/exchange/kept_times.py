@@ -22,7 +22,7 @@ from storage.tools.carve.records import set_stored_body, set_stored_properties
 from .import_reader import outgoing_portions, raw_messages, whole
 
 if TYPE_CHECKING:
-    from rmqctl.produce.sources import Portion
+    from rmqctl.produce.sources import Portion, ReadBytes
 
 _INT, _LONG = 31, 63
 _NUMBERS: Final = {
@@ -46,7 +46,9 @@ def parse_whole_fields(fields: Mapping[str, Any]) -> Outgoing:
     return message._replace(stored=_stored(fields, message.body))
 
 
-def whole_parquet_portions(path: str, *, ignore_unknown: bool = False) -> "Iterator[Portion]":
+def whole_parquet_portions(
+    path: str, read: "ReadBytes", *, ignore_unknown: bool = False
+) -> "Iterator[Portion]":
     """The rows of a Parquet file."""
     from .parquet import read_parquet
 
@@ -58,12 +60,12 @@ def whole_parquet_portions(path: str, *, ignore_unknown: bool = False) -> "Itera
         message = whole(row, from_fields({**row, "body": ""}, keeps_properties=True))
         return message._replace(body=body, stored=_stored(row, body))
 
-    yield from outgoing_portions(read_parquet(path), message_of)
+    yield from outgoing_portions(read_parquet(path, read), message_of)
 
 
-def whole_raw_portions(path: str) -> "Iterator[Portion]":
+def whole_raw_portions(path: str, read: "ReadBytes") -> "Iterator[Portion]":
     """Consecutive records."""
-    yield from outgoing_portions(raw_messages(path), _as_stored)
+    yield from outgoing_portions(raw_messages(path, read), _as_stored)
 
 
 def _as_stored(message: MessageExt) -> Outgoing:

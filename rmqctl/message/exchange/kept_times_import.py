@@ -114,12 +114,13 @@ class KeptTimesImport:
 
     def _run(self, source: "Source") -> None:
         with self._cli.progress("import", "messages", source.total_bytes) as progress:
+            passed = 0
             try:
                 for portion in source.portions:
-                    before = self.count
+                    count, before = self.count, passed
                     self._put(portion)
-                    size = sum(len(message.body) for message in portion.messages)
-                    progress.advance(self.count - before, size)
+                    passed = source.passed(portion, before)
+                    progress.advance(self.count - count, passed - before)
             except InvalidRecordError as error:
                 self._invalid.append(error)
                 self._ended = error

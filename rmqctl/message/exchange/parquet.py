@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rmqctl.errors import CliError
@@ -11,6 +12,7 @@ from rmqctl.output.message_rows import MessageRow, message_row
 from .formats import ByMessages
 
 if TYPE_CHECKING:
+    from rmqctl.produce.sources import ReadBytes
     from storage.format.message import MessageExt
 
 _ROWS: Final = 4096
@@ -89,12 +91,16 @@ class ParquetMessages(ByMessages):
         self._writer.write_table(table)
 
 
-def read_parquet(path: str) -> Iterator[dict[str, Any]]:
-    """The rows of a file, as fields; the body is bytes. ValueError for another file."""
+def read_parquet(path: str, read: "ReadBytes") -> Iterator[dict[str, Any]]:
+    """The rows of a file, as fields; the body is bytes. ValueError for another file. ``read``
+    counts bytes as if all rows were equally long."""
     arrow = _arrow()
     try:
         file = arrow.parquet.ParquetFile(path)
+        size, rows, passed = Path(path).stat().st_size, file.metadata.num_rows, 0
         for batch in file.iter_batches(_ROWS):
+            passed += batch.num_rows
+            read.count = size * passed // max(rows, 1)
             for row in batch.to_pylist():
                 row["properties"] = dict(row.get("properties") or ())
                 yield row

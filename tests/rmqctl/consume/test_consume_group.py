@@ -209,6 +209,8 @@ class TestRefused:
             (["--exec", "true", "--no-commit"], 2, "no --no-commit"),
             (["--exec", "true", "-f", "%s"], 2, "--exec and --format exclude each other"),
             (["--broadcast", "--offset", "1"], 2, "use --from-where"),
+            (["--set", "messageModel=BROADCASTING", "--offset", "1"], 2, "use --from-where"),
+            (["--set", "messageModel=broadcasting", "--delay-level", 1], 2, "has no retries"),
             (["--last", "1"], 2, "--last and --group exclude each other"),
             (["--tag", "a || "], 0, ""),
         ],
@@ -299,6 +301,15 @@ class TestSharing:
         assert sorted(consume("-e", *every, "--set", "instanceName=b")) == bodies(0, 10)
         assert consume("-e", *every, "--set", "instanceName=a") == []
         assert committed(ten) == {}
+
+    @pytest.mark.slow
+    def test_a_broadcast_by_a_setting_has_no_progress_of_the_group(self, ten):
+        every = ["--from-where", "first", "--set", "messageModel=BROADCASTING"]
+        assert sorted(consume("-e", *every)) == bodies(0, 10)
+        assert committed(ten) == {}
+        assert consume("-e", *every) == []
+        assert len(consume("-e", *every, "--set", "messageModel=CLUSTERING")) == 10
+        assert committed(ten)
 
     @pytest.mark.slow
     def test_progress_of_a_broadcast_is_that_of_its_store(self, ten, tmp_path):
