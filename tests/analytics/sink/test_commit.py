@@ -70,6 +70,7 @@ def test_rows_of_a_retry_topic_that_become_dead_letters_are_known_when_a_cut_com
     )
     rows = RowReader(SinkOptions(root, None, True, None, None), 0).messages(batch)
     part = stage(root.parent / "staging", 0, rows)
+    assert part is not None
     with EmbeddedBroker.open(root) as broker, MarkerFile(root, "w") as file:
         file.put(Marker(3, BEGUN, broker.view.log_max_offset(), (part,)))
         append(broker, staged_messages(part))
