@@ -5,15 +5,31 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, Final, NamedTuple
 
-from broker.validation import SYSTEM_TOPIC_PREFIX, is_system_topic
 from storage.format.errors import JsonError
+from storage.format.message import (
+    AUTO_CREATE_TOPIC_KEY_TOPIC,
+    BENCHMARK_TOPIC,
+    OFFSET_MOVED_EVENT,
+    SELF_TEST_TOPIC,
+    TRANS_CHECK_MAX_TIME_TOPIC,
+)
 from storage.format.strict_json import loads_strict
 from storage.parse.patterns import match_text
 
 from .errors import OptionError
 
-SYSTEM: Final = ("%RETRY%", "%DLQ%", "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_", SYSTEM_TOPIC_PREFIX)
+SYSTEM: Final = ("%RETRY%", "%DLQ%", "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_", "rmq_sys_")
 """How most of RocketMQ's own topics begin."""
+_OTHERS: Final = frozenset(
+    {
+        AUTO_CREATE_TOPIC_KEY_TOPIC,
+        BENCHMARK_TOPIC,
+        OFFSET_MOVED_EVENT,
+        SELF_TEST_TOPIC,
+        TRANS_CHECK_MAX_TIME_TOPIC,
+    }
+)
+"""The others of its own."""
 _FORMS: Final = '{"topic": [0, 1]}, or {"broker": {"topic": [0, 1]}}'
 
 
@@ -57,7 +73,7 @@ def own_beginning(topic: str) -> str | None:
     """How a topic of RocketMQ's own begins, if others begin alike, else its name; None for another
     topic."""
     found = next((prefix for prefix in SYSTEM if topic.startswith(prefix)), None)
-    return topic if found is None and is_system_topic(topic) else found
+    return topic if topic in _OTHERS else found
 
 
 def read_topics(given: Mapping[str, str]) -> TopicChoice:
