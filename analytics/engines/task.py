@@ -51,27 +51,27 @@ def do(work: CountTask) -> Partials:
 
 
 def together(parts: Sequence[Partials]) -> Partials:
-    """Add up the results of several pieces."""
+    """Add up the results of several pieces. Of two tags with one hash that of the first message
+    counts, however the queues were cut."""
+    texts: dict[tuple[str, int], str | None] = {}
+    places: dict[tuple[str, int], tuple[int, int]] = {}
+    for part in parts:
+        for tag, text in part.texts.items():
+            place = part.places.get(tag)
+            if text is None:
+                texts.setdefault(tag, None)
+            elif texts.get(tag) is None or (place is not None and place < places[tag]):
+                texts[tag] = text
+                if place is not None:
+                    places[tag] = place
     return Partials(
         add_up([part.minutes for part in parts]),
         add_up([part.tags for part in parts]),
         add_up([part.missing for part in parts]),
-        _texts(parts),
+        texts,
+        places,
         any(part.disorder for part in parts),
     )
-
-
-def _texts(parts: Sequence[Partials]) -> dict[tuple[str, int], str | None]:
-    """The texts of tags; of two with one hash the same one in any order of the parts."""
-    found: dict[tuple[str, int], str | None] = {}
-    for part in parts:
-        for tag, text in part.texts.items():
-            before = found.get(tag)
-            if text is None or before is None:
-                found[tag] = before if text is None else text
-            else:
-                found[tag] = min(before, text)
-    return found
 
 
 def forget() -> None:

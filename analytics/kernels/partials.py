@@ -90,6 +90,8 @@ class Partials(NamedTuple):
     texts: dict[tuple[str, int], str | None]
     """Tags by topic and number: the queue's hash, or a number made here. None where that is no hash
     of the message's tag; without an entry if no message was found that can be read."""
+    places: dict[tuple[str, int], tuple[int, int]]
+    """Queue id and offset of the message that has such a text, where it was found by its hash."""
     disorder: bool
 
     @property
@@ -117,6 +119,7 @@ def count_unread(
     tags: list[PartialCounts] = []
     missing: list[PartialCounts] = []
     texts: dict[int, str | None] = {0: None}
+    places: dict[int, int] = {}
     disorder = False
     for first in range(task.first, task.end, CHUNK):
         end = min(first + CHUNK, task.end)
@@ -141,12 +144,15 @@ def count_unread(
             tags.append(_by_key(task.queue, units, segments, _tag_keys(view, task, units, texts)))
         else:
             by_tag = _by_key(task.queue, units, segments, units.tags)
-            _note_texts(view, task, units, set(by_tag.key.tolist()) - texts.keys(), texts)
+            wanted = set(by_tag.key.tolist()) - texts.keys()
+            _note_texts(view, task, units, wanted, texts, places)
             tags.append(by_tag)
         del units  # before the next ones are read
     del texts[0]
     by_topic = {(task.topic, tag): text for tag, text in texts.items()}
-    return Partials(add_up(minutes), add_up(tags), add_up(missing), by_topic, disorder)
+    queue_id = task.queue_id
+    of_texts = {(task.topic, tag): (queue_id, offset) for tag, offset in places.items()}
+    return Partials(add_up(minutes), add_up(tags), add_up(missing), by_topic, of_texts, disorder)
 
 
 def add_up(parts: Sequence[PartialCounts]) -> PartialCounts:
@@ -272,26 +278,26 @@ def _note_texts(
     units: Units,
     wanted: Collection[int],
     texts: dict[int, str | None],
+    places: dict[int, int],
 ) -> None:
-    """Note the texts of these tags in ``texts``: of the first message that tells, of a few."""
+    """Note the texts of these tags in ``texts``: of the first message that tells, of a few; and in
+    ``places`` its offset."""
+
+    def notes(offset: int, tag: int) -> bool:
+        """Note what a message says, if it can be read; whether that is a text."""
+        message = _message(view, task, offset)
+        if message is not None:
+            texts[tag] = _text(message, tag)
+            places[tag] = offset
+        return texts.get(tag) is not None
+
     without = []
     for tag, example in _examples(units.tags, wanted):
-        if not _notes_text(view, task, units.first + example, tag, texts):
+        if not notes(units.first + example, tag):
             without.append(tag)
     if without:
         for tag, examples in _further_examples(units.tags, without):
-            any(_notes_text(view, task, units.first + at, tag, texts) for at in examples)
-
-
-def _notes_text(
-    view: StoreView, task: QueueTask, offset: int, tag: int, texts: dict[int, str | None]
-) -> bool:
-    """Note what a message says of the text of a tag, if it can be read; whether that is one."""
-    message = _message(view, task, offset)
-    if message is None:
-        return False
-    texts[tag] = _text(message, tag)
-    return texts[tag] is not None
+            any(notes(units.first + at, tag) for at in examples)
 
 
 def _tag_keys(

@@ -23,11 +23,12 @@ from analytics.errors import SinkCommitError
 from broker.api.send import SendOptions
 from broker.embedded.broker import EmbeddedBroker
 from broker.send.message_builder import MessageBuilder
-from broker.send.send import BATCH_ITEM_HEAD
+from broker.send.send import BATCH_ITEM_HEAD, group_of_retry
 from storage.format.message import (
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
     RETRY_GROUP_TOPIC_PREFIX,
     SCHEDULE_TOPIC,
+    dlq_topic,
 )
 from storage.read.gaps import unit_runs
 from storage.read.log_offsets import first_at
@@ -155,6 +156,8 @@ def _stored_ids(store: Path, marker: Marker) -> set[str]:
     wanted: set[str] = set()
     for message, _, _ in _staged(marker.parts):
         topics.add(SCHEDULE_TOPIC if message.delay_time_level else message.topic)
+        if message.topic.startswith(RETRY_GROUP_TOPIC_PREFIX):  # the last attempt is a dead letter
+            topics.add(dlq_topic(group_of_retry(message.topic)))
         wanted.add(message.properties[PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX])
     with StoreView.open(store) as view:
         first_offset = view.log_min_offset()

@@ -17,6 +17,8 @@ _DELIVERIES: Final = ("exactlyOnce", "atLeastOnce")
 _KNOWN: Final = ("path", "topic", "delivery", "stagingLocation", "writeId")
 _OF_SPARK: Final = frozenset({"checkpointlocation", "queryname", "option.path"})
 """Spark passes these on, too."""
+_LONGEST_ID: Final = 200
+"""Bytes: files and folders are named after it, and a name has at most 255."""
 
 
 class SinkOptions(NamedTuple):
@@ -99,6 +101,11 @@ def _check_write_id(write_id: str, *, stream: bool, exactly_once: bool) -> None:
         or not write_id.replace("-", "").replace("_", "").isalnum()
     ):
         raise SinkOptionError(f"writeId: {write_id!r} is not 1 to 100 of letters, digits, - and _")
+    if len(write_id.encode()) > _LONGEST_ID:
+        raise SinkOptionError(
+            f"writeId: {write_id!r} is longer than a file's name may be; it may have at most "
+            f"{_LONGEST_ID} bytes of UTF-8"
+        )
 
 
 def _of_checkpoint(options: Mapping[str, str]) -> Path:

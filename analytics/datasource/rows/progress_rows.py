@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from analytics.lag.totals import QueueLag
     from analytics.report.stores import StoreRef
 
+logger = logging.getLogger("rmqctl.datasource")
 Row = dict[str, object]
 _US_PER_MS: Final = 1000
 _NO_TAG: Final = 0
@@ -48,7 +50,7 @@ def group_positions(
     """All selected groups in the queues of their topics, as a lag report has them: queues in which
     a group has no progress, too. All end at one offset of the log; ``sizes``: ``lag_bytes`` and the
     times of unread messages are needed. ``whole``: of queues that a share has some messages of,
-    only its own."""
+    only its own. Where progress may not be the last one, the first share's log says so."""
     table = progress_of(view)
     topics = known_topics(view)
     choice = Choice(options.groups, options.topics.named)
@@ -74,6 +76,8 @@ def group_positions(
         heads=sizes,
         trends=False,
     )
+    if found.doubt is not None and not share.number:
+        logger.warning("%s: %s", share.ref.broker, found.doubt)
     for group_lag in found.group_lags:
         for queue in group_lag.queues:
             if chosen.wants("queue_id", queue.queue_id):

@@ -23,7 +23,7 @@ from pyspark.sql.streaming.datasource import (
 
 from analytics.datasource.plan.kept_logs import kept_logs
 from analytics.datasource.plan.log_now import LogLooks, LogNow
-from analytics.datasource.query.bounds import EARLIEST, LATEST, QueueBound
+from analytics.datasource.query.bounds import BEGIN, EARLIEST, LATEST, QueueBound
 from analytics.datasource.query.errors import DataLossError, OptionError
 from analytics.datasource.query.named import check_named
 from storage.read.log_offsets import first_at, place_from
@@ -55,6 +55,7 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._seen: list[_Place] = []
         self._given: dict[str, Any] = {}
         self._triggered: float | None = None
+        self._is_checked = False
         self._progress: ProgressWriter | None = None
         if options.commit_group is not None:
             from .commits import ProgressWriter
@@ -67,6 +68,7 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         logs = self._look()
         refs = [log.ref for log in logs]
         check_named(refs, self._options, may_come=True)
+        self._is_checked = True
         begins = {
             found.key: self._begin_of(log)
             for log, found in zip(logs, self._find({}, logs), strict=True)
@@ -89,6 +91,7 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """The end of the next batch. Raises DataLossError; see ``failOnDataLoss``."""
         logs = self._last if self._last is not None else self._look()
+        self._check_restart(logs)
         places = [
             self._place(log, found)
             for log, found in zip(logs, self._find(start, logs), strict=True)
@@ -147,6 +150,7 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         changed = {key: value for key, value in end.items() if value != start.get(key)}
         # Files that are deleted since then are noticed by the tasks.
         logs = [place.log for place in self._seen] or self._look()
+        self._check_restart(logs)
         named: set[str] = set()
         parts: list[BatchPart] = []
         for log, found in zip(logs, self._find(end, logs), strict=True):
@@ -185,6 +189,23 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _look(self) -> Sequence[LogNow]:
         return kept_logs(self._options, self._looks)
+
+    def _check_restart(self, logs: Sequence[LogNow]) -> None:
+        """Check topics and queues of a stream that goes on, once: its position passes over what is
+        not selected. Where the stream began, in the options, does not count any more. A store that
+        is left out may have them."""
+        options = self._options
+        if self._is_checked or (options.skip_unreadable and len(logs) < len(options.stores)):
+            return
+        self._is_checked = True
+        try:
+            going_on = options._replace(starting=BEGIN)
+            check_named([log.ref for log in logs], going_on, may_come=True)
+        except OptionError as error:
+            if options.fail_on_data_loss:
+                remedy = "failOnDataLoss=false goes on without it"
+                raise OptionError(f"{error}; {remedy}") from None
+            logger.warning("%s", error)
 
     def _find(self, stored: Mapping[str, Any], logs: Sequence[LogNow]) -> Sequence[Found]:
         return find_positions(stored, logs, copies_once=self._options.copies_once)

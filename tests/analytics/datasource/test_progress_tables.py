@@ -203,3 +203,18 @@ def test_of_messages_without_a_unit_only_their_number_is_known(tmp_path: Path) -
     )
     (lag,) = read_table("lag", tmp_path)
     assert (lag["lag"], lag["lag_bytes"]) == (13, None)
+
+
+@pytest.mark.parametrize("table", ["offsets", "lag", "lag_partials"])
+def test_progress_that_may_not_be_the_last_is_named_once_for_a_store(
+    tmp_path: Path, table: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(store_shares, "PROGRESS_BYTES", 50)
+    root = golden.extract("basic-4.9", tmp_path)
+    path = root / "config" / "consumerOffset.json"
+    whole = read_table(table, root)
+    assert caplog.text == ""
+    path.rename(path.with_name("consumerOffset.json.bak"))
+    path.write_bytes(b"")
+    assert sorted(read_table(table, root), key=repr) == sorted(whole, key=repr)
+    assert caplog.text.count("these offsets are from its .bak") == 1

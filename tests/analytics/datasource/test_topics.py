@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -169,3 +170,68 @@ def test_a_stream_goes_on_when_a_store_can_be_opened_again(tmp_path: Path) -> No
     (tmp_path / "b").rmdir()
     shutil.move(tmp_path / "away", b)
     assert stream.drain() == []
+
+
+# -- a stream that is started again ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ({"topics": "pay"}, {"topics": "pai"}, "topics: no store has a topic 'pai' .did you mean"),
+        ({"topics": "pay"}, {"queues": '{"pay": [7]}'}, "queues: no store has queue 7 of 'pay'"),
+    ],
+)
+@pytest.mark.parametrize("repeats", [False, True], ids=["goes on", "repeats a batch"])
+def test_a_restart_with_a_name_that_is_in_no_store_fails(
+    tmp_path: Path,
+    before: dict[str, str],
+    after: dict[str, str],
+    said: str,
+    repeats: bool,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    root = store(tmp_path / "a")
+    first = Stream(root, **before)
+    begin = first.at
+    first.trigger()
+
+    def begun(**more: str) -> Stream:
+        stream = Stream(root, at=begin if repeats else first.at, **after, **more)
+        if repeats:
+            stream.reader.partitions(json.loads(begin), json.loads(first.at))
+        else:
+            stream.trigger()
+        return stream
+
+    with pytest.raises(OptionError, match=said):
+        begun()
+    assert caplog.text == ""
+    stream = begun(failOnDataLoss="false")
+    stream.trigger()
+    assert len(re.findall(said, caplog.text)) == 1
+
+
+def test_a_restart_may_name_what_is_there_and_forget_the_group_that_it_began_at(
+    tmp_path: Path,
+) -> None:
+    root = store(tmp_path / "a")
+    (root / "config").mkdir()
+    progress = root / "config" / "consumerOffset.json"
+    progress.write_text(json.dumps({"offsetTable": {"pay@g": {"0": 1}}}))
+    stream = Stream(root, topics="pay", startingOffset="group:g")
+    stream.drain()
+    progress.write_text(json.dumps({"offsetTable": {}}))
+    assert Stream(root, at=stream.at, topics="pay,ship", startingOffset="group:g").drain() == []
+
+
+def test_a_restart_without_a_store_that_is_skipped_does_not_miss_its_topics(tmp_path: Path) -> None:
+    roots = store(tmp_path / "a"), store(tmp_path / "b", ("only",))
+    options = {"topics": "only,pay", "onUnreadableStore": "skip"}
+    stream = Stream(*roots, **options)
+    stream.drain()
+    shutil.move(roots[1], tmp_path / "away")
+    assert Stream(*roots, at=stream.at, **options).drain() == []
+    shutil.move(tmp_path / "away", roots[1])
+    with pytest.raises(OptionError, match="no store has a topic 'onli'"):
+        Stream(*roots, at=stream.at, **{**options, "topics": "onli"}).trigger()

@@ -7,8 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from analytics.engines.local import LocalEngine
+from analytics.kernels import partials
+from analytics.lag.selection import Choice
 from analytics.report import scan as scanning
-from tests.analytics.report.test_lag_report import report, write_offsets
+from analytics.report.lag_report import lag_report
+from analytics.report.stores import StoreRef
+from tests.analytics.report.test_lag_report import NOW, report, write_offsets
 from tests.support.hand_made import TINY, HandMade
 
 
@@ -57,3 +62,31 @@ def test_a_topic_does_not_take_the_tag_of_another_one(tmp_path: Path) -> None:
 def test_a_tag_of_which_nothing_can_be_read_is_unknown(tmp_path: Path) -> None:
     messages = [("T", 0, "pay"), ("T", 0, "pay"), ("T", 0, "ship")]
     assert tags_in(tmp_path, messages, [0, 1]) == {"T": {None: 2, "ship": 1}}
+
+
+class Cores(LocalEngine):
+    """As many as are said, which decides how queues are cut into tasks."""
+
+    def __init__(self, cores: int) -> None:
+        self.cores = cores  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("queues", [1, 2])
+def test_of_two_tags_of_one_hash_the_first_unread_one_names_both_however_tasks_are_cut(
+    tmp_path: Path, queues: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module, name, value in (
+        (scanning, "CHUNK", 4),
+        (scanning, "_USUAL", 8),
+        (partials, "CHUNK", 4),
+    ):
+        monkeypatch.setattr(module, name, value)
+    store = HandMade(TINY)
+    for number in range(24 * queues):
+        at = number // queues
+        store.put("T", number % queues, tags="Aa" if at < 2 or 6 <= at < 10 else "BB")
+    store.write(tmp_path)
+    write_offsets(tmp_path, {("g", "T", queue_id): 2 for queue_id in range(queues)})
+    for cores in (1, 2, 3, 4, 8):
+        made = lag_report(Cores(cores), [StoreRef("b", str(tmp_path))], NOW, Choice())
+        assert {row["tag"]: row["messages"] for row in made.report.tags} == {"BB": 22 * queues}

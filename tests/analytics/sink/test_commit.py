@@ -6,15 +6,21 @@ import json
 from collections import Counter
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from analytics.errors import SinkCommitError
 from analytics.sink.commit import append, commit
 from analytics.sink.marker import BEGUN, Marker, MarkerFile, has_begun
-from analytics.sink.staging import staged_messages
+from analytics.sink.options import SinkOptions
+from analytics.sink.rows import RowReader
+from analytics.sink.staging import stage, staged_messages
 from broker.embedded.broker import EmbeddedBroker
 from broker.new_store import create_store
 from storage.config import SMALL_STORE
+from storage.configs.subscription_groups import SubscriptionGroupConfig
+from storage.format.message import dlq_topic, retry_topic
+from storage.readonly import StoreView
 from tests.support.cli import run
 from tests.support.crash import fast_folder
 from tests.support.killed_sink import stage_rows, stored_bodies
@@ -53,6 +59,26 @@ def test_a_cut_commit_goes_on_with_the_rows_that_were_staged_first(root):
     assert commit(root, "w", 3, [again]) == 46
     assert Counter(stored_bodies(root)) == Counter(BODIES)
     assert not Path(first[0].path).exists()
+
+
+def test_rows_of_a_retry_topic_that_become_dead_letters_are_known_when_a_cut_commit_goes_on(root):
+    with EmbeddedBroker.open(root) as broker:
+        broker.update_group(SubscriptionGroupConfig("g", retry_max_times=0))
+    topics = [retry_topic("g"), "A", retry_topic("g"), "A"]
+    batch = pa.record_batch(
+        {"body": BODIES[:4], "topic": topics, "delay_level": pa.array([None, None, 1, 1])}
+    )
+    rows = RowReader(SinkOptions(root, None, True, None, None), 0).messages(batch)
+    part = stage(root.parent / "staging", 0, rows)
+    assert part is not None
+    with EmbeddedBroker.open(root) as broker, MarkerFile(root, "w") as file:
+        file.put(Marker(3, BEGUN, broker.view.log_max_offset(), (part,)))
+        append(broker, staged_messages(part))
+        stored = {queue: broker.view.max_offset_in_queue(*queue) for queue in broker.view.queues()}
+    assert (dlq_topic("g"), 0) in stored
+    assert commit(root, "w", 3, []) == 0
+    with StoreView.open(root) as view:
+        assert {queue: view.max_offset_in_queue(*queue) for queue in view.queues()} == stored
 
 
 def test_a_batch_without_rows_stores_nothing_and_others_go_on(root):

@@ -9,10 +9,11 @@ import pytest
 from pyspark.sql.types import BinaryType, IntegerType, StringType, StructType
 
 from analytics.errors import SinkOptionError, SinkRowError, SinkSchemaError
+from analytics.sink.marker import DONE, MarkerFile
 from analytics.sink.options import SinkOptions, read_sink_options
 from analytics.sink.rows import RowReader, check_columns
 from analytics.sink.staging import stage
-from analytics.sink.writer import check_writable
+from analytics.sink.writer import BatchWriter, check_writable
 from broker.config import BrokerConfig
 from broker.embedded.broker import EmbeddedBroker
 from broker.new_store import create_store
@@ -163,6 +164,7 @@ def test_columns_are_refused_when_the_query_starts(root, schema, topic, reason):
         ({"path": "s", "zzz": "T"}, False, "no option 'zzz' .known: path, topic, delivery"),
         ({"path": "s", "delivery": "never"}, False, "neither exactlyOnce nor atLeastOnce"),
         ({"path": "s", "writeId": "a/b"}, False, "writeId: 'a/b' is not 1 to 100"),
+        ({"path": "s", "writeId": "\u3042" * 67}, False, "at most 200 bytes of UTF-8"),
         ({"path": "s", "writeId": "a", "checkpointLocation": "c"}, True, "known by its checkpoint"),
         ({"path": "s", "writeId": "a", "delivery": "atLeastOnce"}, False, "has no effect with"),
         *(
@@ -185,6 +187,20 @@ def test_columns_are_refused_when_the_query_starts(root, schema, topic, reason):
 def test_options_are_refused_with_the_reason(given, stream, reason):
     with pytest.raises(SinkOptionError, match=reason):
         read_sink_options(given, stream=stream)
+
+
+@pytest.mark.parametrize("letter", ["a", "\u00e9", "\u3042", "\U00020000"])
+def test_the_longest_write_id_is_a_name_of_files(root, letter):
+    write_id = letter * min(100, 200 // len(letter.encode()))
+    given = {"path": str(root), "topic": "T", "writeId": write_id}
+    found = read_sink_options(given, stream=False)
+    writer = BatchWriter(found, schema_of("body string"), overwrite=False)
+    staged = writer.write(iter([pa.record_batch({"body": ["a", "b"]})]))
+    writer.commit([staged])
+    with MarkerFile(root, write_id) as file:
+        marker = file.read()
+    assert marker is not None
+    assert (marker.state, marker.rows) == (DONE, 2)
 
 
 def test_folders_may_be_file_addresses(tmp_path):
