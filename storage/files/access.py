@@ -136,6 +136,11 @@ def not_writable(root: Path, error: OSError) -> StoreError:
     return StoreNotWritableError(root, what)
 
 
+def is_descriptor_missing(error: BaseException) -> bool:
+    """Whether a file could not be opened because this process, or the system, has too many open."""
+    return isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE)
+
+
 class UnwritableFile(NamedTuple):
     """A file or folder of a store that its owner, or this user, cannot write."""
 
