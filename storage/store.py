@@ -29,7 +29,7 @@ from .errors import (
     StoreNotFoundError,
     StoreNotWritableError,
 )
-from .files.access import not_writable
+from .files.access import is_descriptor_missing, not_writable
 from .files.fs import FileSystem
 from .format.encode import prepare
 from .format.prepared_table import PreparedTable
@@ -211,9 +211,9 @@ class MessageStore(ForkAware):
         When it returns PUT_OK they are readable at their offsets after any kill of any process, and
         with SYNC_FLUSH also after a power loss. Statuses that mean "not stored" leave no trace.
         Raises StoreBrokenError after a failed write or sync: then the store refuses writes until
-        it is opened anew. With SYNC_FLUSH raises StoreNotWritableError if the sync cannot begin (no
-        free descriptor): the records are stored, and not known to be on the device. Blocks for the
-        write lock (WriteLockTimeoutError).
+        it is opened anew. Raises StoreNotWritableError if no descriptor is free: nothing is stored.
+        With SYNC_FLUSH also if the sync cannot begin, and says so: the records are stored, and not
+        known to be on the device. Blocks for the write lock (WriteLockTimeoutError).
         """
         self.check_usable()
         now, put_batch = None, self._appender.one.put_batch
@@ -222,10 +222,11 @@ class MessageStore(ForkAware):
             if type(now) is PutMessageResult:
                 return now
         with self._write_lock.held():
+            begin = self._shared.words[_LOG_END]
             try:
                 result = self._appender.append(records, now or self._clock(), whole=whole)
             except BaseException as error:
-                self._recover_from(error)
+                self._recover_from(error, begin)
                 raise
             if self._full_index:
                 self._note_full_index()
@@ -256,6 +257,7 @@ class MessageStore(ForkAware):
             try:
                 if not write_lock.holding:
                     write_lock.take()
+                begin = words[_LOG_END]
                 try:
                     if words[_FAILED] or words[_STAGE]:
                         self._appender.get_ready()
@@ -264,7 +266,7 @@ class MessageStore(ForkAware):
                     if result is None:
                         result = self._appender.append_message(message, now)
                 except BaseException as error:
-                    self._recover_from(error)
+                    self._recover_from(error, begin)
                     raise
                 if self._full_index:
                     self._note_full_index()
@@ -329,9 +331,16 @@ class MessageStore(ForkAware):
             self._flush_service.start()
         return result
 
-    def _recover_from(self, error: BaseException) -> None:
+    def _recover_from(self, error: BaseException, begin: int | None = None) -> None:
         """After an error inside a batch: put the files in order while the write lock is still
-        held."""
+        held. ``begin``: where the log ended before it; None if that is unknown."""
+        words = self._shared.words
+        if words[_LOG_END] == begin and not words[_STAGE] and is_descriptor_missing(error):
+            raise StoreNotWritableError(
+                self.root,
+                f"{error}; nothing of this call is stored, the next one may succeed: close files "
+                "or raise 'ulimit -n'",
+            ) from error
         try:
             self._appender.resolve()
         except (OSError, StoreBrokenError) as second:
@@ -370,7 +379,7 @@ class MessageStore(ForkAware):
         try:
             self._appender.put_keys()
         except BaseException as error:
-            self._recover_from(error)
+            self._recover_from(error, self._shared.words[_LOG_END])
             raise
         if self._full_index:
             self._note_full_index()

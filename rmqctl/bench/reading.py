@@ -1,16 +1,18 @@
 """The receiving side: reads queues as a pull consumer without a group, and what it measured."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from broker.api.pull import PullRequest, PullResult
+from storage.format.errors import BodyError
 
 from .bodies import due_of
 from .histogram import Histogram
 
 if TYPE_CHECKING:
     from broker.embedded.broker import EmbeddedBroker
+    from storage.format.message import MessageExt
 
 _READER: Final = "TOOLS_CONSUMER"
 """The group of tools, which every store has. Nothing is committed for it."""
@@ -25,7 +27,7 @@ class Received:
         self.messages = 0
         self.bytes = 0
         self.unreadable = 0
-        """Places in the queues whose messages could not be read."""
+        """Messages that could not be read, or unpacked."""
         self.end_to_end = Histogram()
         """From when a message was due to when a reader had it."""
         self.begun: int | None = None
@@ -65,17 +67,18 @@ class Reading:
             begun = self._clock()
             result = self.broker.pull(PullRequest(_READER, self._topic, queue_id, offset, room))
             arrived = self._clock()
-            messages = result.messages
+            messages, sizes = _readable(result.messages)
             if result.next_begin_offset > offset:
                 has_moved = True
                 self.offsets[queue_id] = result.next_begin_offset
+                received.unreadable += len(result.messages) - len(messages)
                 received.unreadable += self._unreadable(queue_id, offset, result)
             if not messages:
                 continue
             if received.begun is None:
                 received.begun = begun
             found += len(messages)
-            received.bytes += sum(len(message.body) for message in messages)
+            received.bytes += sum(sizes)
             if latencies:
                 for message in messages:
                     due = due_of(message)
@@ -107,3 +110,14 @@ class Reading:
             if last:
                 return
             broker.wait_for_messages(known, _WAIT_MS, self._topic)
+
+
+def _readable(messages: "Sequence[MessageExt]") -> "tuple[Sequence[MessageExt], list[int]]":
+    """The messages whose bodies can be unpacked, and the sizes of these."""
+    try:
+        return messages, [len(message.body) for message in messages]
+    except BodyError:
+        from client.listener.unreadable_bodies import unreadable
+
+        readable = [message for message in messages if not unreadable(message)]
+        return readable, [len(message.body) for message in readable]

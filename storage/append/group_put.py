@@ -82,7 +82,7 @@ class GroupPut:
         ringer: Notifier,
         clock: Callable[[], int],
         *,
-        recover_from: Callable[[BaseException], None],
+        recover_from: Callable[[BaseException, int | None], None],
         note_full_index: Callable[[], None],
         at_once: Callable[[MessageInner], PutMessageResult | None] | None,
         alone: Callable[[MessageInner], PutMessageResult],
@@ -200,7 +200,7 @@ class GroupPut:
             put.result = self._at_once(put.message)
         except OSError as error:
             with self._write_lock.held():
-                self._recover_from(error)
+                self._recover_from(error, None)
             raise
         return put.result is not None
 
@@ -214,6 +214,7 @@ class GroupPut:
     def _append(self, put: _Put) -> None:
         words, appender = self._shared.words, self._appender
         put.state = _State.APPENDING
+        begin = words[_LOG_END]
         try:
             if words[_FAILED] or words[_STAGE]:
                 appender.get_ready()
@@ -222,7 +223,7 @@ class GroupPut:
             if put.result is None:
                 put.result = appender.append_message(put.message, now)
         except BaseException as error:
-            self._recover_from(error)
+            self._recover_from(error, begin)
             if not isinstance(error, InvalidMessageError):
                 raise
             put.error = error  # its own error, and nothing is written

@@ -77,6 +77,12 @@ def _refuse(root: Path, name: str, wanted: int) -> None:
         )
     if _has_access(name, wanted) is not False:
         return
+    if os.path.islink(name) and not os.path.exists(name):  # noqa: PTH110, PTH114 - see above
+        raise StoreNotWritableError(
+            root,
+            f"{name} is a symbolic link to {os.readlink(name)}, which is not there (a disk that is "  # noqa: PTH115
+            "not mounted?)",
+        )
     reason = "no permission"
     if os.statvfs(root).f_flag & os.ST_RDONLY:
         reason = "the file system is mounted read-only"
@@ -134,6 +140,11 @@ def not_writable(root: Path, error: OSError) -> StoreError:
     if error.filename:
         what = f"{what} ({error.filename})"
     return StoreNotWritableError(root, what)
+
+
+def is_descriptor_missing(error: BaseException) -> bool:
+    """Whether a file could not be opened because this process, or the system, has too many open."""
+    return isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE)
 
 
 class UnwritableFile(NamedTuple):

@@ -246,17 +246,18 @@ def _make_folder(path: Path, *, follow_folder: bool) -> None:
     path.mkdir(0o777 if wanted is None else 0o700)
     if wanted is None and not follow_folder:
         return
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        if wanted is None:
-            _give_to_folder_owner(fd, path.parent)
-            return
-        ownership.give(fd, wanted, wanted.folder_mode, str(path), str(path.parent))
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            if wanted is None:
+                _give_to_folder_owner(fd, path.parent)
+                return
+            ownership.give(fd, wanted, wanted.folder_mode, str(path), str(path.parent))
+        finally:
+            os.close(fd)
     except BaseException:
         path.rmdir()
         raise
-    finally:
-        os.close(fd)
 
 
 def _give_to_folder_owner(fd: int, folder: Path) -> None:

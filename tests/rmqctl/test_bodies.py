@@ -286,6 +286,12 @@ class TestNotToBeUnpacked:
             stored = broker.view.get_message("t", 0, 1, 1).messages[0].raw_body
             assert pulled[1].raw_body == polled[1].raw_body == stored
 
+    def test_bench_counts_it_and_reads_the_others(self, mixed):
+        result = run("bench", "consume", "t", "-o", "json")
+        assert (result.code, result.json()["received"]) == (8, 2)
+        assert result.json()["received_bytes"] == len(b"firstthird")
+        assert "1 message could not be read; 'rmqctl store fsck' shows why" in result.err
+
     def test_fsck_names_it(self, mixed):
         with StoreView.open(mixed) as view:
             (finding,) = fsck(view).findings

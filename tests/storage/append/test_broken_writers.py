@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from storage.errors import StoreBrokenError, StoreError
+from storage.config import FlushDiskType
+from storage.errors import StoreBrokenError, StoreError, StoreNotWritableError
 from storage.files.fs import FileSystem
 from storage.readonly import StoreView
 from storage.results import PutMessageStatus
@@ -232,3 +233,46 @@ def test_the_flush_thread_goes_on_when_a_descriptor_is_free_again(
     messages = [record.message for record in caplog.records if "tried again" in record.message]
     assert len(messages) == 1
     assert "Too many open files" in messages[0]
+
+
+class _NoMoreQueues(FileSystem):
+    """Files of queues cannot be opened for writing while ``are_used_up``."""
+
+    def __init__(self) -> None:
+        self.are_used_up = False
+
+    def open(self, path: Path, *, writable: bool, create: bool = False) -> int:
+        if self.are_used_up and writable and "consumequeue" in path.parts:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), str(path))
+        return super().open(path, writable=writable, create=create)
+
+
+@pytest.mark.parametrize("flush", FlushDiskType)
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_put_that_finds_no_descriptor_before_it_begins_breaks_nothing(
+    tmp_path: Path, flush: FlushDiskType, alone: bool
+) -> None:
+    config = TINY.with_(flush_disk_type=flush)
+    root = new_store(tmp_path / "s", config)
+    with open_store(root, config) as store:
+        for topic in ("T", "U"):
+            store.put(prepared([Sample("m0", topic)]))
+    fs = _NoMoreQueues()
+
+    def put(name: str, topic: str) -> PutMessageStatus:
+        if alone or topic == "U":  # which has room in its file
+            return store.put_message(Sample(name, topic).inner()).status
+        return store.put(prepared([Sample(name, topic), Sample(f"{name} too", topic)])).status
+
+    with open_store(root, config, fs=fs) as store:
+        assert put("m1", "U") is PutMessageStatus.PUT_OK
+        fs.are_used_up = True
+        for _ in range(2):
+            with pytest.raises(StoreNotWritableError, match=r"Too many open files.* is stored"):
+                put("never", "T")
+        assert put("m2", "U") is PutMessageStatus.PUT_OK
+        fs.are_used_up = False
+        assert put("m1", "T") is PutMessageStatus.PUT_OK
+    with StoreView.open(root) as view:
+        assert fsck(view).healthy
+        assert view.max_offset_in_queue("T", 0) == (2 if alone else 3)

@@ -1,5 +1,6 @@
 """Owner and writers of a store's files, and refusals before anything is written."""
 
+import errno
 import fcntl
 import os
 import socket
@@ -449,3 +450,30 @@ def test_files_that_others_make_and_delete_meanwhile_are_no_refusal(tmp_path):
     finally:
         others.kill()
         others.wait()
+
+
+@needs_root
+def test_a_folder_that_cannot_be_given_to_the_owner_is_not_left(root, monkeypatch):
+    """It would shut the owner out, and the next call would take it for finished."""
+    path, open_ = root / "consumequeue" / "N", os.open
+
+    def refuses(name, *arguments, **settings):
+        if name == path:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), str(name))
+        return open_(name, *arguments, **settings)
+
+    monkeypatch.setattr(os, "open", refuses)
+    with pytest.raises(OSError, match="Too many open files"):
+        make_folders(path)
+    assert not path.exists()
+    monkeypatch.undo()
+    make_folders(path)
+    assert path.stat().st_uid == OWNER.uid
+
+
+@pytest.mark.parametrize("name", ["index", "commitlog"])
+def test_a_link_whose_disk_is_not_mounted_is_named(root, name):
+    (root / name).rename(root.parent / f"away-{name}")
+    (root / name).symlink_to(root.parent / "not mounted")
+    with pytest.raises(StoreNotWritableError, match=f"{name} is a symbolic link to .*not mounted"):
+        refuse_unwritable(root)
