@@ -169,10 +169,13 @@ def _judge_keys(root: Path, words: list[int], size: int) -> str | None:
 
 def stale_log(root: Path, end: int, file_size: int) -> str | None:
     """Why the last log file cannot be that of a log that ends at ``end``; None if it can."""
-    if not end % file_size:
+    first = end - end % file_size
+    if first == end:
         return None
+    if first < 0:
+        return "the log ends before its first byte"
     try:
-        size = _path(root, end - end % file_size).stat().st_size
+        size = _path(root, first).stat().st_size
     except OSError:
         return "the last log file is missing"
     return None if size == file_size else "the last log file has another length"

@@ -241,13 +241,15 @@ def test_batches_are_cut_by_rows_and_by_bytes(busy: Path, table: str) -> None:
 
 
 def test_numbers_that_no_column_holds_are_unknown(tmp_path: Path) -> None:
+    """A real queue that no int holds is none: such a message is never delivered, and no row."""
     made = HandMade()
-    target = {"REAL_TOPIC": "t", "REAL_QID": "99999999999"}
-    stored = made.put("SCHEDULE_TOPIC_XXXX", 0, properties=target, unit=False)
-    made.add_unit("SCHEDULE_TOPIC_XXXX", 0, stored.commitlog_offset, stored.size, 1 << 62)
+    for real_queue in (2**31 - 1, 99999999999):
+        target = {"REAL_TOPIC": "t", "REAL_QID": f"{real_queue}"}
+        stored = made.put("SCHEDULE_TOPIC_XXXX", 0, properties=target, unit=False)
+        made.add_unit("SCHEDULE_TOPIC_XXXX", 0, stored.commitlog_offset, stored.size, 1 << 62)
     (row,) = tabled("delayed", made.write(tmp_path))
-    assert (row["topic"], row["queue_id"], row["due_timestamp"]) == ("t", None, None)
-    assert row["store_timestamp"] == stored.store_timestamp
+    assert (row["topic"], row["queue_id"], row["due_timestamp"]) == ("t", 2**31 - 1, None)
+    assert row["store_timestamp"] == made.messages[0].store_timestamp
 
 
 def test_names_that_are_no_utf_8_are_shown_as_in_messages() -> None:
