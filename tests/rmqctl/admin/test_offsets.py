@@ -182,6 +182,23 @@ def test_a_running_group_that_goes_on_after_the_plan_does_not_go_back(
     assert offsets_of() == {0: 5, consumed.queue_id: consumed.offset}
 
 
+def test_a_consumer_that_starts_after_the_plan_forbids_it_if_that_is_asked(
+    asked, orders, offsets_of
+):
+    change = reset(asked, offsets.to_earliest, no_live=True)
+    change.check()
+    with EmbeddedBroker.open(orders) as broker:
+        broker.connect("a", RecordingClient())
+        broker.heartbeat(heartbeat("a", consumer("g", "orders")))
+        for step in (change.check, lambda: change.apply(NOTE)):
+            with pytest.raises(Refused, match="group g has running consumers, and --no-live was"):
+                step()
+    assert not any(entry.get("moves") for entry in Journal(orders).entries())
+    assert offsets_of() == {0: 5}
+    change.apply(NOTE)
+    assert offsets_of()[0] == 0
+
+
 def test_a_running_group_that_goes_on_after_the_plan_may_go_as_the_options_allow(
     asked, orders, offsets_of
 ):
