@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from rmqctl.admin.changes import Change, Outcome
 from rmqctl.admin.java_writers import refuse_beside_java
-from rmqctl.errors import CliError, Refused
+from rmqctl.errors import CliError
 from storage.configs.progress import ProgressFile
 
 from .move import (
     EVERY_WAY,
     ForbiddenWays,
+    RunningGroups,
     changed,
     members_of,
     progress_now,
@@ -56,9 +57,9 @@ class OffsetMove(Change):
         refusals: Iterable[CliError] = (),
         entry: Mapping[str, Any] | None = None,
     ) -> None:
-        """``no_live`` refuses where consumers run; a queue that goes a ``forbidden`` way refuses,
-        in the plan and at the write. For ``full`` see plan_summary. ``entry`` has more fields of
-        the journal's entry."""
+        """``no_live`` refuses where consumers run, and a queue that goes a ``forbidden`` way
+        refuses, in the plan and at the write. For ``full`` see plan_summary. ``entry`` has more
+        fields of the journal's entry."""
         self.steps = steps
         self._root = snapshot.root
         self._java_check = snapshot.java_check
@@ -67,13 +68,10 @@ class OffsetMove(Change):
         self._expected: Mapping[QueueId, int | None] = {}
         groups = sorted({step.position.queue.group for step in steps})
         self._live = live = members_of(self._root, groups)
+        self._no_live = RunningGroups(self._root, groups if no_live else ())
         self._forbidden = forbidden
         ways = (forbidden.refusal(step.position.queue, step.distance) for step in steps)
-        refusals = [*filter(None, ways), *refusals]
-        if live and no_live:
-            refusals.append(
-                Refused(f"group {min(live)} has running consumers, and --no-live was given")
-            )
+        refusals = [*filter(None, ways), *refusals, *filter(None, [self._no_live.refusal()])]
         super().__init__(
             rows.row_type,
             [rows.planned(step) for step in steps],
@@ -104,7 +102,7 @@ class OffsetMove(Change):
         """OffsetChangedError if an offset was moved since; StoreInUseError beside a Java broker.
 
         Consumers that run go on committing, which is no move; Refused if a queue would go a
-        forbidden way from there.
+        forbidden way from there, or if consumers run that may not.
         """
         (self._java_check or refuse_beside_java(self._root))()
         now = progress_now(self._root)
@@ -140,6 +138,7 @@ class OffsetMove(Change):
                 now = committed(now_of(queue.key))
                 if now != offset:
                     raise changed(queue, offset, now)
+        self._no_live.check()
         unchanged(self.steps, self._live, now_of)
         self._forbidden.check(self.steps, now_of)
 

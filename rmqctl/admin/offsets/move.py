@@ -139,6 +139,26 @@ def members_of(root: Path, groups: Collection[str]) -> dict[str, list[str]]:
     }
 
 
+class RunningGroups(NamedTuple):
+    """The groups of a call with --no-live, of which none may run; none of a call without."""
+
+    root: Path
+    groups: Collection[str] = ()
+
+    def refusal(self) -> Refused | None:
+        """The error for a group that runs now."""
+        live = members_of(self.root, self.groups) if self.groups else {}
+        if not live:
+            return None
+        return Refused(f"group {min(live)} has running consumers, and --no-live was given")
+
+    def check(self) -> None:
+        """Raise the refusal."""
+        refusal = self.refusal()
+        if refusal is not None:
+            raise refusal
+
+
 def _word(offset: int | None) -> str:
     return "no offset" if offset is None else str(offset)
 

@@ -64,6 +64,11 @@ def targets_of(steps: Iterable[Step]) -> dict[QueueId, int | None]:
     return {step.position.queue: step.target for step in steps if not step.reset_target.stays}
 
 
+def _note(step: Step) -> str | None:
+    notes = (step.reset_target.note, step.position.note)
+    return "; ".join(note for note in notes if note) or None
+
+
 class Describer:
     """Makes rows of steps. With ``full`` it reads messages and sums up their bytes."""
 
@@ -91,8 +96,7 @@ class Describer:
             QueuePosition(low, offset, high).lag,
             QueuePosition(low, target, high).lag,
             self._age(step),
-            "; ".join(note for note in (step.reset_target.note, step.position.note) if note)
-            or None,
+            _note(step),
             self._bytes(step) if self._full else None,
             message.keys[0] if message and message.keys else None,
             message.msg_id if message else None,
@@ -104,11 +108,16 @@ class Describer:
     def done(self, step: Step, plan: PlannedMove, old: int | None, applied: bool | None) -> Any:
         """The row of a result; ``old`` is what was committed right before the write."""
         if old != plan.old_offset:
-            moved = step._replace(position=step.position._replace(offset=old))
+            # A consumer went on since the plan, maybe beyond the end that there was then.
+            high = max(step.position.high, old or 0)
+            moved = step._replace(position=step.position._replace(offset=old, high=high))
             plan = plan._replace(
                 old_offset=old,
                 move=moved.distance,
-                lag_old=QueuePosition(step.position.low, old, step.position.high).lag,
+                lag_old=QueuePosition(step.position.low, old, high).lag,
+                lag_new=QueuePosition(step.position.low, step.target, high).lag,
+                note=_note(moved),
+                bytes=self._bytes(moved) if self._full else None,
             )
         return DoneMove(*plan, applied)
 

@@ -12,7 +12,7 @@ from storage.configs.journal_changes import done_moves, undone_by
 
 from .change import MoveRows, OffsetMove
 from .plan import Describer, Step
-from .queues import QueueId, positions
+from .queues import GroupPosition, QueueId, positions
 from .reset_targets import ResetTarget
 from .rows import DoneMove, PlannedMove
 from .snapshot import OffsetSnapshot
@@ -53,7 +53,15 @@ def undo(
         )
     steps = _steps(snapshot, entry, entries)
     describe = Describer(view, broker.name, snapshot.now_ms, full=True)
-    rows = MoveRows(PlannedMove, describe.planned, DoneMove, describe.done)
+    moves = _moves_of(entry)
+
+    def written(step: Step, row: Any, old: int | None, applied: bool | None) -> Any:
+        """The row with a note of what was done until the write."""
+        position = step.position._replace(offset=old)
+        step = step._replace(reset_target=_target(position, moves[position.queue]))
+        return describe.done(step, row, old, applied)
+
+    rows = MoveRows(PlannedMove, describe.planned, DoneMove, written)
     return OffsetMove(snapshot, steps, rows, no_live=no_live, entry={UNDO_OF: number})
 
 
@@ -87,7 +95,7 @@ def _steps(
     entry: Mapping[str, Any],
     entries: list[dict[str, Any]],
 ) -> list[Step]:
-    moves = {QueueId(move["group"], move["topic"], move["queue_id"]): move for move in entry[MOVES]}
+    moves = _moves_of(entry)
     steps = []
     view, broker, progress = snapshot.view, snapshot.broker, snapshot.progress
     for position in positions(view, broker, progress, sorted(moves)):
@@ -97,12 +105,21 @@ def _steps(
                 f"{position.queue} has been moved again since change {entry[CHANGE_ID]}"
                 f"{_by_what(position.queue, entry[CHANGE_ID], entries)}; nothing was changed"
             )
-        old = move["old"] if (move["old"] or 0) >= 0 else None
-        notes = list(_since(position.offset, move["new"]))
-        if old is not None and old < position.low:
-            notes.append(f"messages before {position.low} are deleted")
-        steps.append(Step(position, ResetTarget(old, "; ".join(notes) or None)))
+        steps.append(Step(position, _target(position, move)))
     return steps
+
+
+def _moves_of(entry: Mapping[str, Any]) -> dict[QueueId, Mapping[str, Any]]:
+    return {QueueId(move["group"], move["topic"], move["queue_id"]): move for move in entry[MOVES]}
+
+
+def _target(position: GroupPosition, move: Mapping[str, Any]) -> ResetTarget:
+    """Where a queue goes back to, with notes."""
+    old = move["old"] if (move["old"] or 0) >= 0 else None
+    notes = list(_since(position.offset, move["new"]))
+    if old is not None and old < position.low:
+        notes.append(f"messages before {position.low} are deleted")
+    return ResetTarget(old, "; ".join(notes) or None)
 
 
 def _since(offset: int | None, moved_to: int | None) -> Iterator[str]:

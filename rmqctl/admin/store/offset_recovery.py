@@ -11,8 +11,7 @@ from broker.offset_recovery.retry_evidence import given_back
 from rmqctl.admin.changes import Change, JavaCheck, Outcome, Warn, no_warning
 from rmqctl.admin.java_writers import refuse_beside_java
 from rmqctl.admin.offsets.change import running_sentences
-from rmqctl.admin.offsets.move import members_of
-from rmqctl.errors import Refused
+from rmqctl.admin.offsets.move import RunningGroups, members_of
 from storage.clock import now_ms as clock_ms
 from storage.configs.journal import Journal
 from storage.configs.progress import ProgressFile
@@ -78,18 +77,15 @@ class OffsetRecovery(Change):
             question = f"Write {files.java.path.name} from {ours}?"
         else:
             question = _question(wanted)
-        self._live = live = members_of(root, sorted({row.place[0] for row in wanted}))
-        refusals = []
-        if live and no_live:
-            refusals.append(
-                Refused(f"group {min(live)} has running consumers, and --no-live was given")
-            )
+        groups = sorted({row.place[0] for row in wanted})
+        self._live = live = members_of(root, groups)
+        self._no_live = RunningGroups(root, groups if no_live else ())
         super().__init__(
             RecoveredOffset,
             [_row(row) for row in found],
             result_type=RecoveredOffsetDone,
             summary=[*_foot(found), *running_sentences(live)],
-            refusals=refusals,
+            refusals=filter(None, [self._no_live.refusal()]),
             question=question,
             has_effect=bool(wanted or self.effect_on_file),
             entry={"what": ours, "old": "damaged", "new": None} if self.gives_up else None,
@@ -97,11 +93,13 @@ class OffsetRecovery(Change):
 
     def check(self) -> None:
         """OffsetChangedError if progress was written since, StoreChangedError if a file that is to
-        be put away was; StoreInUseError beside a Java broker.
+        be put away was; StoreInUseError beside a Java broker; Refused if consumers run that may
+        not.
 
         Consumers that run go on committing, which is no change.
         """
         self._refuse_java()
+        self._no_live.check()
         self._check_given_up()
         with StoreView.open(self._root) as view:
             present = LostProgress(view, ()).present
@@ -139,6 +137,7 @@ class OffsetRecovery(Change):
 
         def before() -> None:
             self._refuse_java()
+            self._no_live.check()
             self._keep(clock_ms())
 
         moved = move_offsets_of_store(

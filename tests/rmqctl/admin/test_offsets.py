@@ -19,6 +19,7 @@ from storage.configs.journal_changes import Changes
 from storage.configs.progress import ProgressFile
 from storage.configs.progress_table import QueueProgress
 from storage.errors import StoreInUseError
+from storage.format.message import Message
 from storage.read.by_time import Boundary
 from tests.support.java_lock import java_lock
 from tests.support.recording_client import RecordingClient, consumer, heartbeat
@@ -180,6 +181,46 @@ def test_a_running_group_that_goes_on_after_the_plan_does_not_go_back(
         moves = [entry for entry in Journal(orders).entries() if entry.get("moves")]
     assert moves == []
     assert offsets_of() == {0: 5, consumed.queue_id: consumed.offset}
+
+
+def test_a_consumer_that_starts_after_the_plan_forbids_it_if_that_is_asked(
+    asked, orders, offsets_of
+):
+    change = reset(asked, offsets.to_earliest, no_live=True)
+    change.check()
+    with EmbeddedBroker.open(orders) as broker:
+        broker.connect("a", RecordingClient())
+        broker.heartbeat(heartbeat("a", consumer("g", "orders")))
+        for step in (change.check, lambda: change.apply(NOTE)):
+            with pytest.raises(Refused, match="group g has running consumers, and --no-live was"):
+                step()
+    assert not any(entry.get("moves") for entry in Journal(orders).entries())
+    assert offsets_of() == {0: 5}
+    change.apply(NOTE)
+    assert offsets_of()[0] == 0
+
+
+def test_the_result_says_how_far_a_running_group_had_gone(asked, orders):
+    """Beyond the end that the plan saw, too: messages come meanwhile."""
+    with EmbeddedBroker.open(orders) as broker:
+        broker.connect("a", RecordingClient())
+        broker.heartbeat(heartbeat("a", consumer("g", "orders")))
+        change = reset(asked, offsets.to_offset(2), queues=[0], full=True)
+        broker.send(Message("orders", b"x"), 0)
+        broker.update_consumer_offsets("g", [OffsetCommit("orders", 0, 11)])
+        outcome = change.apply(NOTE)
+        [row] = outcome.rows
+        sizes = [m.store_size for m in broker.view.get_message("orders", 0, 0, 32).messages]
+        assert (row.old_offset, row.move, row.lag_old, row.lag_new) == (11, -9, 0, 9)
+        assert row.bytes == sum(sizes[2:11])
+        generation = ProgressFile(orders).read().get("orders@g", 0).generation
+        broker.update_consumer_offsets("g", [OffsetCommit("orders", 0, 3, generation)])
+        back = offsets.undo(asked.view, asked.broker, outcome.change_id, now_ms=NOW)
+        assert [row.note for row in back.plan] == ["1 consumed since"]
+        broker.update_consumer_offsets("g", [OffsetCommit("orders", 0, 6, generation)])
+        [row] = back.apply(NOTE).rows
+        assert (row.old_offset, row.move, row.note) == (6, 5, "4 consumed since")
+        assert row.bytes == sum(sizes[6:11])
 
 
 def test_a_running_group_that_goes_on_after_the_plan_may_go_as_the_options_allow(

@@ -246,6 +246,24 @@ def test_running_consumers_forbid_it_if_that_is_asked(orders):
         path.write_bytes(whole)
 
 
+def test_a_consumer_that_starts_after_the_plan_forbids_it_if_that_is_asked(orders):
+    java = (orders / JAVA).read_bytes()
+    with EmbeddedBroker.open(orders) as broker:
+        lose(orders, JAVA)
+        path = ProgressFile(orders).path
+        whole = path.read_bytes()
+        path.write_bytes(without_end_of_table(whole))
+        change = recovery(orders, no_live=True)
+        change.check()
+        broker.connect("one", Client())  # type: ignore[arg-type]  # no other call comes
+        broker.heartbeat(HeartbeatData("one", consumers=(CONSUMER,)))
+        for step in (change.check, lambda: change.apply(NOTE)):
+            with pytest.raises(Refused, match="group g has running consumers"):
+                step()
+        path.write_bytes(whole)
+        (orders / JAVA).write_bytes(java)
+
+
 def test_javas_file_is_written_from_ours(orders):
     lose(orders, JAVA)
     change = recovery(orders)
