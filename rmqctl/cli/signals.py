@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 from types import FrameType
-from typing import Any, NoReturn, TextIO
+from typing import Any, Final, NoReturn, TextIO
 
 from rmqctl import exit_codes
 
@@ -22,6 +22,8 @@ class TimeLimit(BaseException):
     """``--timeout`` ran out: close cleanly, exit 124."""
 
 
+_LONGEST_S: Final = 9e9
+"""The system's timer takes no more, some 292 years."""
 _handlers_before: list[Any] = []
 """What SIGALRM and errors that Python ignores did before a time limit was set."""
 
@@ -78,7 +80,7 @@ def limit_time(milliseconds: int) -> None:
 
     sys.unraisablehook = ignored
     _handlers_before.append((signal.signal(signal.SIGALRM, expire), hook))
-    signal.setitimer(signal.ITIMER_REAL, max(milliseconds, 1) / 1000)
+    signal.setitimer(signal.ITIMER_REAL, min(max(milliseconds, 1) / 1000, _LONGEST_S))
 
 
 def end_time_limit() -> None:

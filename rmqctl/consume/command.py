@@ -165,7 +165,7 @@ def consume(
         command,
         max_reconsume_times,
         delay_level,
-        tuple(_setting(cli, one) for one in settings or ()),
+        *_settings(cli, settings or ()),
     ).with_model()
     options.check(group, commit)
     if new_group and (group is None or commit is False):
@@ -315,15 +315,16 @@ def _group(
     return Group(name, FROM_WHERE[from_where or "last"], time, from_where is not None)
 
 
-def _setting(cli: Cli, assignment: str) -> str:
-    """One ``--set`` value; a time in any form becomes the one form that clients accept."""
-    name, equals, value = assignment.partition("=")
-    if name.strip() != "consumeTimestamp" or not equals:
-        return assignment
-    from time import localtime, strftime
-
-    moment = cli.time("--set consumeTimestamp", value)
-    return f"{name}={strftime('%Y%m%d%H%M%S', localtime(moment // 1000))}"
+def _settings(cli: Cli, given: "Sequence[str]") -> tuple[tuple[str, ...], int | None]:
+    """The ``--set`` values, and the consumeTimestamp of them in ms: any form of a time."""
+    others, moment = [], None
+    for one in given:
+        name, equals, value = one.partition("=")
+        if name.strip() == "consumeTimestamp" and equals:
+            moment = cli.time("--set consumeTimestamp", value)
+        else:
+            others.append(one)
+    return tuple(others), moment
 
 
 def _rows_asked(cli: Cli) -> bool:

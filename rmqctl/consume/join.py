@@ -92,6 +92,8 @@ def configs(
         config = replace(config, consume_timestamp=group.consume_timestamp)
     try:
         config, client_config = set_by_name(options.settings, config)
+        if options.consume_timestamp is not None:
+            config = replace(config, consume_timestamp=options.consume_timestamp)
         if options.threads is not None:
             most = max(options.threads, config.consume_thread_max)
             config = replace(config, consume_thread_min=options.threads, consume_thread_max=most)

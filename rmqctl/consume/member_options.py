@@ -16,6 +16,8 @@ class MemberOptions(NamedTuple):
     max_reconsume_times: int | None = None
     delay_level: int | None = None
     settings: Sequence[str] = ()
+    consume_timestamp: int | None = None
+    """The consumeTimestamp of the settings, in ms; not among them, as its text has no offset."""
 
     def with_model(self) -> "MemberOptions":
         """The same; ``--set messageModel=BROADCASTING`` is ``broadcast``, with all that it is."""
@@ -42,7 +44,7 @@ class MemberOptions(NamedTuple):
                 "--exec": self.command,
                 "--max-reconsume-times": self.max_reconsume_times,
                 "--delay-level": self.delay_level,
-                "--set": self.settings,
+                "--set": self.settings or self.consume_timestamp,
             }
             name = next(
                 name

@@ -9,6 +9,16 @@ _TICK_S: Final = 0.001
 its send."""
 _MOST_LATE_S: Final = 0.05
 """Delays up to this are made up: a process may lose the processor for some milliseconds."""
+_LONGEST_S: Final = 1e9
+"""The longest sleep at once: the system takes no more than 292 years."""
+
+
+def sleep_until(due: float, clock: Callable[[], float], sleep: Callable[[float], None]) -> None:
+    """Sleep up to a time of the clock, however far away it is."""
+    while (left := due - clock()) > _LONGEST_S:
+        sleep(_LONGEST_S)
+    if left > 0:
+        sleep(left)
 
 
 class Pace:
@@ -40,7 +50,7 @@ class Pace:
         now = self._clock()
         begin = max(self._due, self._tick)
         if begin > now:
-            self._sleep(begin - now)
+            sleep_until(begin, self._clock, self._sleep)
             now = max(self._clock(), begin)
         due = max(self._due, now - _MOST_LATE_S)
         allowed = min(wanted, 1 + int((now - due) * self._rate))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from storage.parse.times import parse_time
 
+from .rate_limit import sleep_until
 from .sender import InvalidRecordError
 from .sources import Portion
 
@@ -62,9 +63,7 @@ def replayed(
                 if begin < at:
                     yield _part(portion, begin, at)
                     begin = at
-                wait = due - clock()
-                if wait > 0:
-                    sleep(wait)
+                sleep_until(due, clock, sleep)
         yield portion._replace(messages=portion.messages[begin:], lines=portion.lines[begin:])
 
 

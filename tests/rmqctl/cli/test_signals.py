@@ -252,6 +252,14 @@ def test_the_console_script_leaves_with_the_code_of_the_call():
     assert process.returncode == exit_codes.USAGE
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("limit", ["2562047h", "99999999d", "106751991167d"])
+def test_a_time_limit_of_centuries_is_one(limit):
+    by_option = call("version", "--timeout", limit)
+    by_variable = call("version", env={"RMQCTL_TIMEOUT": limit})
+    assert (by_option.code, by_variable.code) == (0, 0), by_option.err
+
+
 def test_a_timer_of_other_code_goes_on():
     """The test runner's, for one: without it a test that hangs would hang for ever."""
     before = signal.getitimer(signal.ITIMER_REAL)

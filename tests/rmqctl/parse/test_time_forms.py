@@ -1,7 +1,10 @@
 """Every option that takes a time reads the same forms, and says where the time is implausible."""
 
+import time
+
 import pytest
 
+from rmqctl.consume import join
 from tests.support.cli import run
 
 FORMS = ["0", "1767225600", "1767225600000", "1767225600000000", "1767225600000000000"]
@@ -119,6 +122,36 @@ def test_the_setting_of_a_member_refuses_what_is_no_time(orders, text):
     result = run("consume", "t", "-g", "other", "-e", "--set", f"consumeTimestamp={text}")
     assert result.code == 2
     assert "--set consumeTimestamp" in result.err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("2026-10-25T02:30:00.250+02:00", 1_792_888_200_250),
+        ("2026-10-25T02:30:00.250+01:00", 1_792_891_800_250),
+        ("1792891800250", 1_792_891_800_250),
+    ],
+)
+def test_the_setting_of_a_member_is_exact_in_an_hour_that_occurs_twice(
+    orders, monkeypatch, text, moment
+):
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    taken, real = [], join.configs
+
+    def configs(*args, **options):
+        taken.append(real(*args, **options)[0].consume_timestamp)
+        return real(*args, **options)
+
+    monkeypatch.setattr(join, "configs", configs)
+    options = ["--set", "consumeTimestamp=0", "--set", f" consumeTimestamp={text}"]
+    try:
+        result = run("consume", "t", "-g", "other", "-e", *options)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert (result.code, taken) == (0, [moment]), result.err
 
 
 @pytest.fixture

@@ -52,6 +52,25 @@ def test_messages_go_within_a_millisecond_of_their_time(rate):
         sent += count
 
 
+@pytest.mark.parametrize("rate", [1e-12, 5e-324])
+def test_a_wait_of_centuries_is_one_that_the_system_takes(rate):
+    """time.sleep refuses more than 292 years."""
+    now, slept = [1e4], []
+
+    def sleep(seconds):
+        assert seconds <= 2**63 / 1e9
+        slept.append(seconds)
+        now[0] += seconds
+        if len(slept) == 3:
+            raise TimeoutError
+
+    pace = Pace(rate, lambda: now[0], sleep)
+    assert pace.portion(5) == 1
+    with pytest.raises(TimeoutError):
+        pace.portion(5)
+    assert min(slept) > 86_400
+
+
 def test_without_a_rate_there_is_no_wait():
     slept: list[float] = []
     assert Pace(None, sleep=slept.append).portion(10_000) == 10_000

@@ -90,6 +90,24 @@ def test_a_record_without_a_time_is_named_and_others_go_on(given, reason):
     assert last.invalid is None
 
 
+@pytest.mark.parametrize("speed", [1e-9, 5e-324])
+def test_a_wait_of_centuries_is_one_that_the_system_takes(speed):
+    """time.sleep refuses more than 292 years."""
+    clock = Clock()
+
+    def sleep(seconds):
+        assert seconds <= 2**63 / 1e9
+        clock.sleep(seconds)
+        if len(clock.slept) == 3:
+            raise TimeoutError
+
+    messages = [Outgoing(b"x", store_timestamp=FIRST + 60_000 * number) for number in range(2)]
+    portions = replayed(iter([Portion(None, messages, range(1, 3))]), speed, clock, sleep)
+    assert [message.body for message in next(portions).messages] == [b"x"]
+    with pytest.raises(TimeoutError):
+        next(portions)
+
+
 @pytest.mark.parametrize(
     "times",
     [
