@@ -90,7 +90,7 @@ def read(broker, fetch):
 @pytest.mark.parametrize("offsets", [(2,), (4,), (4, 5, 6), (7,)])
 def test_a_backlog_has_what_was_unread_when_it_was_looked_at(damaged, offsets):
     root, _ = damaged(*offsets)
-    passed = []
+    passed: list[int] = []
     with StoreView.open(root) as view:
         rows, count = name_rows(
             view,
