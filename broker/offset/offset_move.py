@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from storage.configs.journal import Journal
     from storage.configs.progress import Moves, ProgressFile, ProgressKey
+    from storage.configs.progress_table import ProgressTable
 
 
 class MovedOffsets(NamedTuple):
@@ -141,6 +142,28 @@ def take_over_pending_commits(file: ProgressFile, processes: Path) -> None:
         offered = dict(read_notes(path))
         if offered:
             file.commit(offered)
+
+
+def progress_now(root: Path) -> ProgressTable:
+    """Read the offsets that hold now, pending commits of processes included. Changes nothing."""
+    from storage.configs.progress import ProgressFile
+
+    shown = [note for path in notes_in(processes_folder(root)) for note in read_notes(path)]
+    table = ProgressFile(root).read().copy()
+    for (key, queue_id), progress in shown:
+        table.commit(key, queue_id, progress)
+    return table
+
+
+def offsets_now(root: Path) -> dict[tuple[str, str], dict[int, int]]:
+    """Give the same as Broker.consumer_offsets: by group and topic, without those that have
+    none."""
+    found = {}
+    for key, queues in progress_now(root).known_offsets().items():
+        parts = split_topic_at_group(key)
+        if parts is not None and queues:
+            found[parts[1], parts[0]] = queues
+    return found
 
 
 def move_progress(

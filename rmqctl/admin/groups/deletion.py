@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from broker.offset.offset_move import move_offsets_of_store
+from broker.offset.offset_move import move_offsets_of_store, offsets_now
 from rmqctl.admin.changes import Outcome
-from rmqctl.admin.offsets.move import offsets_now
 from rmqctl.admin.settings import GuardedChange, now_ms
 from rmqctl.admin.topics.deletion import TopicDeletion, messages_of_topic
 from rmqctl.errors import NotFound, PartlyDone, Refused

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from broker.offset.offset_move import progress_now
 from rmqctl.admin.changes import Change, Outcome
 from rmqctl.admin.java_writers import refuse_beside_java
 from rmqctl.errors import CliError
@@ -14,7 +15,6 @@ from .move import (
     RunningGroups,
     changed,
     members_of,
-    progress_now,
     unchanged,
     write_moves,
 )

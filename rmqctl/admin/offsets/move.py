@@ -10,12 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker.errors import OffsetChangedError
 from broker.members.living import members_by_group
-from broker.offset.offset_move import MovedOffsets, move_offsets_of_store, processes_folder
+from broker.offset.offset_move import MovedOffsets, move_offsets_of_store
 from rmqctl.errors import Refused
-from storage.configs.consumer_offsets import split_topic_at_group
-from storage.configs.pending_commits import notes_in, read_notes
-from storage.configs.progress import ProgressFile
-from storage.configs.progress_table import ProgressTable
 
 from .queues import QueueId, committed
 
@@ -63,25 +59,6 @@ class ForbiddenWays(NamedTuple):
 
 EVERY_WAY: Final = ForbiddenWays()
 """None is forbidden."""
-
-
-def progress_now(root: Path) -> ProgressTable:
-    """The offsets that hold now, pending commits of consumers included. Changes nothing."""
-    shown = [note for path in notes_in(processes_folder(root)) for note in read_notes(path)]
-    table = ProgressFile(root).read().copy()
-    for (key, queue_id), progress in shown:
-        table.commit(key, queue_id, progress)
-    return table
-
-
-def offsets_now(root: Path) -> dict[tuple[str, str], dict[int, int]]:
-    """The same as Broker.consumer_offsets: by group and topic, without those that have none."""
-    found = {}
-    for key, queues in progress_now(root).known_offsets().items():
-        parts = split_topic_at_group(key)
-        if parts is not None and queues:
-            found[parts[1], parts[0]] = queues
-    return found
 
 
 def write_moves(

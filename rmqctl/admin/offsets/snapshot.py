@@ -4,10 +4,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from broker.offset.offset_move import progress_now
 from rmqctl.admin.changes import JavaCheck, Warn, no_warning
 from storage.coordination.forks import made_once
 
-from .move import progress_now
 from .queues import group_names
 
 if TYPE_CHECKING:

@@ -193,7 +193,7 @@ class TopicDeletion(GuardedChange):
     def _offsets_now(self) -> dict[str, dict[int, int]]:
         """The progress of groups in the topic, with what processes have not written yet, which a
         move of offsets takes over."""
-        from rmqctl.admin.offsets.move import offsets_now
+        from broker.offset.offset_move import offsets_now
 
         found = offsets_now(self.view.root)
         return {group: queues for (group, topic), queues in found.items() if topic == self._topic}

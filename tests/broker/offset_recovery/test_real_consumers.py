@@ -6,9 +6,9 @@ from contextlib import ExitStack
 
 import pytest
 
+from broker.offset.offset_move import progress_now
 from broker.offset_recovery.recovery import LostProgress
 from broker.offset_recovery.retry_evidence import given_back
-from rmqctl.admin.offsets.move import progress_now
 from rmqctl.admin.store.trace_evidence import traced
 from storage.config import SMALL_STORE
 from storage.configs.consumer_offsets import split_topic_at_group

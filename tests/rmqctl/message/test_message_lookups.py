@@ -207,9 +207,9 @@ def test_the_life_of_a_key_has_no_message_of_a_key_in_the_other_case(store):
     lower, upper = rows("life", "order-a"), rows("life", "ORDER-A")
     assert [each["queue_offset"] for each in lower] == [0]
     assert [each["queue_offset"] for each in upper] == [1]
-    for told in (lower, upper):
-        assert rows("life", told[0]["msg_id"].lower()) == told
-        assert rows("life", told[0]["offset_msg_id"].lower()) == told
+    for shown in (lower, upper):
+        assert rows("life", shown[0]["msg_id"].lower()) == shown
+        assert rows("life", shown[0]["offset_msg_id"].lower()) == shown
 
 
 @pytest.mark.feature(38)
