@@ -379,7 +379,12 @@ class MessageStore(ForkAware):
         try:
             self._appender.put_keys()
         except BaseException as error:
-            self._recover_from(error, self._shared.words[_LOG_END])
+            if not self._shared.words[_STAGE] and is_descriptor_missing(error):
+                raise StoreNotWritableError(
+                    self.root,
+                    f"{error}; all that was put is stored, and the next sync puts its keys",
+                ) from error
+            self._recover_from(error)
             raise
         if self._full_index:
             self._note_full_index()

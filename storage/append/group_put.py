@@ -19,7 +19,12 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
 from storage.coordination.shared_state import Word
-from storage.errors import InvalidMessageError, StoreBrokenError
+from storage.errors import (
+    CorruptFileError,
+    InvalidMessageError,
+    StoreBrokenError,
+    StoreNotWritableError,
+)
 from storage.results import PutMessageResult, PutMessageStatus
 
 if TYPE_CHECKING:
@@ -35,6 +40,8 @@ _FAILED: Final = Word.FAILED
 _STAGE: Final = Word.STAGE
 _LOG_END: Final = Word.LOG_END
 _PUT_OK: Final = PutMessageStatus.PUT_OK
+_OwnError = InvalidMessageError | CorruptFileError | StoreNotWritableError
+"""What may refuse one message of a group before anything of it is written."""
 
 
 class _State(Enum):
@@ -54,7 +61,7 @@ class _Put:
         self.message = message
         self.state = _State.LEFT
         self.result: PutMessageResult | None = None
-        self.error: InvalidMessageError | None = None
+        self.error: _OwnError | None = None
         self.group: list[_Put] = []  # of a leader: the other puts of its group
         self.by: _Put | None = None  # the leader that has taken it into its group
         self.woken = threading.Lock()
@@ -223,11 +230,24 @@ class GroupPut:
             if put.result is None:
                 put.result = appender.append_message(put.message, now)
         except BaseException as error:
-            self._recover_from(error, begin)
-            if not isinstance(error, InvalidMessageError):
+            refusal = self._own_error(error, begin)
+            if refusal is None:
                 raise
-            put.error = error  # its own error, and nothing is written
+            put.error = refusal  # the others of the group are stored, and go on
         put.state = _State.APPENDED
+
+    def _own_error(self, error: BaseException, begin: int) -> _OwnError | None:
+        """The error of one message of which nothing is written; None if it may be that of others.
+
+        ``begin``: where the log ended before it. Raises what ``recover_from`` does.
+        """
+        words = self._shared.words
+        try:
+            self._recover_from(error, begin)
+        except StoreNotWritableError as not_begun:
+            error = not_begun
+        is_untouched = words[_LOG_END] == begin and not words[_STAGE] and not words[_FAILED]
+        return error if is_untouched and isinstance(error, _OwnError) else None
 
     def _acknowledge(self, group: list[_Put], status: PutMessageStatus) -> None:
         topics = set()

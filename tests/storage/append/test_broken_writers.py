@@ -276,3 +276,30 @@ def test_a_put_that_finds_no_descriptor_before_it_begins_breaks_nothing(
     with StoreView.open(root) as view:
         assert fsck(view).healthy
         assert view.max_offset_in_queue("T", 0) == (2 if alone else 3)
+
+
+class _NoMoreIndexes(FileSystem):
+    """Files of the index cannot be opened for writing while ``are_used_up``."""
+
+    def __init__(self) -> None:
+        self.are_used_up = False
+
+    def open(self, path: Path, *, writable: bool, create: bool = False) -> int:
+        if self.are_used_up and writable and "index" in path.parts:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), str(path))
+        return super().open(path, writable=writable, create=create)
+
+
+def test_a_flush_that_finds_no_descriptor_for_keys_says_that_all_is_stored(tmp_path: Path) -> None:
+    root = new_store(tmp_path / "s", TINY)
+    fs = _NoMoreIndexes()
+    with open_store(root, TINY) as store:
+        store.put_message(Sample("m0", "T", keys=("k0",)).inner())
+    with open_store(root, TINY, fs=fs) as store:
+        store.put_message(Sample("m1", "T", keys=("k1",)).inner())
+        fs.are_used_up = True
+        with pytest.raises(StoreNotWritableError, match="open files.*all that was put is stored"):
+            store.flush()
+        fs.are_used_up = False
+        store.flush()
+        assert len(store.view.query_message("T", "k1").messages) == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -11,9 +13,16 @@ import pytest
 
 from storage.append import group_put
 from storage.config import FlushDiskType, StoreConfig
-from storage.errors import InvalidMessageError, RocketMQError, StoreBrokenError
+from storage.errors import (
+    CorruptFileError,
+    InvalidMessageError,
+    RocketMQError,
+    StoreBrokenError,
+    StoreNotWritableError,
+)
 from storage.files.fs import FileSystem
 from storage.format.encode import MessageInner
+from storage.format.names import file_name
 from storage.results import PutMessageResult, PutMessageStatus
 from storage.store import MessageStore, now_ms
 from tests.support.broken_off import broken_off
@@ -32,12 +41,16 @@ class Device(FileSystem):
     def __init__(self) -> None:
         self.held = False
         self.syncs = 0
+        self.refused = ""
+        """The topic of which no file can be opened."""
         self.error: OSError | None = None
         self.begun = threading.Semaphore(0)
         self.ended = threading.Semaphore(0)
         self._logs: set[int] = set()
 
     def open(self, path: Path, *, writable: bool, create: bool = False) -> int:
+        if self.refused and self.refused in path.parts:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), str(path))
         fd = super().open(path, writable=writable, create=create)
         (self._logs.add if path.parent.name == "commitlog" else self._logs.discard)(fd)
         return fd
@@ -195,6 +208,37 @@ def test_a_message_that_can_not_be_stored_is_its_own_threads_trouble(
     assert first.status() is others[0].status() is others[2].status() is PutMessageStatus.PUT_OK
     assert isinstance(others[1].over(), InvalidMessageError)
     assert bodies(store) == [b"first", b"leads", b"a", b"b"]
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("why", ["link to none", "other length", "too many open"])
+def test_a_queue_that_can_not_be_opened_is_its_own_threads_trouble(
+    store: MessageStore, device: Device, why: str, place: int
+) -> None:
+    """Whichever thread leads the group: what is stored is not called unknown, or not stored."""
+    folder = store.root / "consumequeue" / "Other" / "0"
+    if why == "link to none":
+        folder.parent.symlink_to("nowhere")
+    elif why == "other length":
+        folder.mkdir(parents=True)
+        (folder / file_name(0)).write_bytes(bytes(10))
+    else:
+        with MessageStore.open(store.root) as beside:
+            beside.put_message(message(b"x", topic="Other"))
+        device.refused = "Other"
+    messages = [message(b"a"), message(b"b")]
+    messages.insert(place, message(b"x", topic="Other"))
+    first, others = first_and(store, device, *messages)
+    device.ended.release()
+    assert device.begun.acquire(timeout=LONG_S)
+    device.ended.release()
+    stored = [first, *others[:place], *others[place + 1 :]]
+    assert [one.status() for one in stored] == [PutMessageStatus.PUT_OK] * 3
+    expected = CorruptFileError if why == "other length" else StoreNotWritableError
+    assert isinstance(others[place].over(), expected)
+    assert bodies(store) == [b"first", b"leads", b"a", b"b"]
+    device.refused, device.held = "", False
+    assert store.put_message(message(b"later")).status is PutMessageStatus.PUT_OK
 
 
 def test_a_sync_that_fails_fails_for_all_whom_it_should_have_covered(
