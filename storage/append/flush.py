@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -188,17 +189,22 @@ class Flusher:
         except OSError as error:
             raise self._not_begun(error) from error
 
-    def sync_ahead(self) -> None:
+    def sync_ahead(self, interval: float, between: Callable[[], None]) -> None:
         """Sync queues and the newest index file as far as they go now, without the write lock.
 
-        Little is left to :meth:`sync_all` then, for which other writers wait. Notes nothing. Raises
-        as :meth:`sync_put`.
+        Little is left to :meth:`sync_all` then, for which other writers wait. Meanwhile the log is
+        synced each ``interval`` seconds, after a call of ``between``. Raises as :meth:`sync_put`.
         """
         self._shared.refuse_after_failure()
+        last = time.monotonic()
         try:
             for queue in self._grown_queues():
                 for first in queue.files:
                     self._sync_file(queue.folder / file_name(first))
+                if time.monotonic() - last >= interval:
+                    between()
+                    self.sync_log()
+                    last = time.monotonic()
             newest = self._shared.words[Word.INDEX_FILE]
             if newest:
                 self._sync_file(self._root / INDEX / f"{newest:017d}")
@@ -386,6 +392,7 @@ class FlushService:
         self._thread: threading.Thread | None = None
         self.started = False
         self._last_thorough = time.monotonic()
+        self._is_ahead = False  # of the next sync of all
         self._failure = ""  # of the last round, which is logged once
 
     def start(self) -> None:
@@ -422,10 +429,21 @@ class FlushService:
                 self._put_keys()
         self._pending_before = pending
         if time.monotonic() - self._last_thorough >= self._thorough:
-            self._flusher.sync_ahead()
+            self._sync_ahead()
             with self._write_lock.held():
                 self._last_thorough = time.monotonic()  # before it: an error is no reason to hurry
+                self._is_ahead = False
                 self._sync_all()
+
+    def _sync_ahead(self) -> None:
+        """Sync what a sync of all would, without the write lock; once before each of these.
+
+        What cannot be synced is left to that one, which says so.
+        """
+        if not self._is_ahead:
+            self._is_ahead = True  # before it: an error is no reason to repeat it
+            with suppress(StoreNotWritableError):
+                self._flusher.sync_ahead(self._interval, self._make_file_ahead)
 
     def _run(self) -> None:
         try:

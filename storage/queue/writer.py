@@ -42,6 +42,8 @@ class ConsumeQueueTable:
         self._second_names = KeptLinks(fs, root)
         self.opened: OrderedDict[tuple[str, int], MappedFileQueue] = OrderedDict()
         """The most recently written queues, by (topic, queue id)."""
+        self._reachable: set[Path] = set()
+        """Folders of queues into which new files can be renamed."""
         self.slots: dict[tuple[str, int], int] = {}
         """The slot of the shared state that each queue had when its files were opened."""
 
@@ -94,7 +96,9 @@ class ConsumeQueueTable:
             found = files.find(offset)
         except PermissionError as error:
             raise StoreNotWritableError(files.path(first), "no permission") from error
-        refuse_other_file_system(files.directory, self._staging)
+        if files.directory not in self._reachable:
+            refuse_other_file_system(files.directory, self._staging)
+            self._reachable.add(files.directory)
         if found is None:
             refuse_unwritable_folders(files.directory, self._staging)
             files.refuse_other_length(first)

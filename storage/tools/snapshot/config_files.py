@@ -191,7 +191,7 @@ def _place_ours(source: Path, target: Path) -> list[str]:
         for path in _entries(source):
             notes += _place_ours(path, target / path.name)
         return notes
-    if name.endswith(_STAGED):
+    if name.endswith(_STAGED) or name == LOCK:
         return []
     read = _read(source)
     if read is not None:
