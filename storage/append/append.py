@@ -30,7 +30,7 @@ from storage.coordination.shared_state import (
 )
 from storage.coordination.shared_state_check import queue_agrees
 from storage.errors import StoreBrokenError, StoreContradictionError
-from storage.files.access import refuse_unwritable_folders
+from storage.files.access import refuse_unwritable_folders, refuse_without_descriptors
 from storage.files.mapped_file_queue import MappedFileQueue
 from storage.files.preallocated_file import PreallocatedFile
 from storage.files.preallocation import LOG_WINDOW, OF_LOG, Preallocation, has_pages_made
@@ -222,6 +222,7 @@ class Appender:
             self._windows.reserve(file, position, size)
         else:
             refuse_unwritable_folders(self._root / COMMITLOG, self._root / OURS)
+            refuse_without_descriptors()
         slots = self._slots(part.queues)
         lmq_slots = self._slots(light) if light else []
         following = [shared.slot_word(slot) for slot in slots]
@@ -341,6 +342,7 @@ class Appender:
         """End the file with the blank record; the next append makes the next file."""
         words = self._shared.words
         self._check_log_end(end)
+        refuse_without_descriptors()  # for the next file
         remaining = self._file_size - end % self._file_size
         file = self._file_of(end)
         assert file is not None  # a file that is not made yet has room

@@ -142,6 +142,12 @@ def not_writable(root: Path, error: OSError) -> StoreError:
     return StoreNotWritableError(root, what)
 
 
+def refuse_without_descriptors() -> None:
+    """Raise OSError (EMFILE, ENFILE) if this process cannot make and map a file now."""
+    for descriptor in os.pipe():
+        os.close(descriptor)
+
+
 def is_descriptor_missing(error: BaseException) -> bool:
     """Whether a file could not be opened because this process, or the system, has too many open."""
     return isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE)

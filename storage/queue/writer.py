@@ -14,7 +14,11 @@ from typing import TYPE_CHECKING, Final
 
 from storage.coordination.kept_links import KeptLinks
 from storage.errors import StoreNotWritableError
-from storage.files.access import refuse_other_file_system, refuse_unwritable_folders
+from storage.files.access import (
+    refuse_other_file_system,
+    refuse_unwritable_folders,
+    refuse_without_descriptors,
+)
 from storage.files.mapped_file_queue import MappedFileQueue
 from storage.files.preallocation import QUEUE_WINDOW
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, PRE_BLANK
@@ -80,8 +84,8 @@ class ConsumeQueueTable:
         """Open the file of each queue's next unit ``first``; check whether one can be made.
 
         Nothing of the batch is written yet: once its records are in the log, all writers would
-        wait for the file that cannot be made. Raises StoreNotWritableError, and CorruptFileError
-        for a file of another length.
+        wait for the file that cannot be made. Raises StoreNotWritableError, CorruptFileError for a
+        file of another length, and OSError without a free descriptor.
         """
         size, opened = self._file_size, self.opened
         for queue, first in zip(queues, firsts, strict=True):
@@ -101,6 +105,7 @@ class ConsumeQueueTable:
             self._reachable.add(files.directory)
         if found is None:
             refuse_unwritable_folders(files.directory, self._staging)
+            refuse_without_descriptors()
             files.refuse_other_length(first)
 
     def put(self, topic: str, queue_id: int, first: int, units: bytes, timestamp: int) -> None:

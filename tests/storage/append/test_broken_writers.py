@@ -5,8 +5,11 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import struct
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -303,3 +306,45 @@ def test_a_flush_that_finds_no_descriptor_for_keys_says_that_all_is_stored(tmp_p
         fs.are_used_up = False
         store.flush()
         assert len(store.view.query_message("T", "k1").messages) == 1
+
+
+@pytest.mark.parametrize("where", ["new queue", "full queue", "full log"])
+def test_a_put_that_has_no_descriptor_for_a_new_file_breaks_nothing(
+    tmp_path: Path, where: str
+) -> None:
+    config = TINY.with_(mapped_file_size_consume_queue=20_000) if where == "full log" else TINY
+    root = new_store(tmp_path / "s", config)
+    with open_store(root, config) as store:
+        number = 0
+        room = config.mapped_file_size_commit_log - 600
+        while where == "full log" and store.log_end % config.mapped_file_size_commit_log < room:
+            store.put_message(Sample(f"m{number}", "T", size=400).inner())
+            number += 1
+        while where == "full queue" and (number == 0 or number % (80 // 20)):
+            store.put_message(Sample(f"m{number}", "T").inner())
+            number += 1
+        store.put_message(Sample("other", "U").inner())
+        with _no_free_descriptor():
+            for _ in range(2):
+                with pytest.raises(StoreNotWritableError, match="nothing of this call is stored"):
+                    store.put_message(Sample("x", "T", size=700).inner())
+        offset = store.put_message(Sample("x", "T").inner()).queue_offsets[0]
+        assert offset == number
+    with StoreView.open(root) as view:
+        assert fsck(view).healthy
+
+
+@contextmanager
+def _no_free_descriptor() -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken = [os.dup(0)]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (taken[0] + 50, before[1]))
+    try:
+        with suppress(OSError):
+            while True:
+                taken.append(os.dup(0))
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        for descriptor in taken:
+            os.close(descriptor)
