@@ -38,7 +38,7 @@ class FailsOnce(WatchedFileSystem):
     def _fail(self, instant: Instant) -> None:
         if self.fails and instant.kind not in STORES:
             self.fails = False
-            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), instant.what)
+            raise OSError(errno.EIO, os.strerror(errno.EIO), instant.what)
 
 
 class _Commands:
