@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import uuid4
 
 from analytics.engines.task import CountTask
@@ -28,6 +28,7 @@ from storage.format.names import CONSUMEQUEUE, file_name
 from storage.readonly import StoreView
 
 from .copies import log_marks
+from .losses import noted_losses
 
 if TYPE_CHECKING:
     from analytics.lag.totals import QueueLag
@@ -122,7 +123,7 @@ def scan(ref: StoreRef, as_of: int, choice: Choice) -> StoreScan:
     What an IncompleteStoreWarning would say is among the scan's warnings: it may come from another
     machine. Raises the errors of ``StoreView.open``.
     """
-    with _noted_losses() as lost, StoreView.open(ref.path) as view:
+    with noted_losses() as lost, StoreView.open(ref.path) as view:
         view.reads_log_at_random()
         table = progress_of(view)
         topics = known_topics(view)
@@ -173,24 +174,6 @@ def scan(ref: StoreRef, as_of: int, choice: Choice) -> StoreScan:
         tuple(warnings),
         is_damaged=bool(damaged),
     )
-
-
-@contextmanager
-def _noted_losses() -> Iterator[dict[str, None]]:
-    """Sentences of IncompleteStoreWarnings, in their order, instead of these warnings."""
-    found: dict[str, None] = {}
-    with python_warnings.catch_warnings():
-        python_warnings.simplefilter("always", IncompleteStoreWarning)
-        before = python_warnings.showwarning
-
-        def note(message: Warning | str, *more: Any, **named: Any) -> None:
-            if isinstance(message, IncompleteStoreWarning):
-                found[str(message)] = None
-            else:
-                before(message, *more, **named)
-
-        python_warnings.showwarning = note
-        yield found
 
 
 @contextmanager

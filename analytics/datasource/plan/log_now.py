@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from analytics.report.copies import lasting_mark_at, mark_at, marked_places
+from analytics.report.losses import noted_losses
 from storage.coordination.lock_owners import is_java_running
 from storage.coordination.shared_state import SharedState, Word
 from storage.coordination.shared_state_check import contradiction
@@ -71,7 +72,7 @@ class LogNow(NamedTuple):
     firsts: Mapping[int, str]
     """Marks of the first records of some of its files, by their offsets."""
     lost: str | None = None
-    """A sentence about messages that the log's end has lost."""
+    """A sentence about messages that the log's end or missing log files have lost."""
 
     @property
     def log(self) -> tuple[int, int]:
@@ -146,7 +147,7 @@ def look_at_log(ref: StoreRef) -> LogNow:
 def look_at_queues(ref: StoreRef) -> LogNow:
     """The same by means of the queues, whose newest units lead to the log's end: in a store that
     was not closed cleanly as its recovery would do it."""
-    with StoreView.open(ref.path) as view:
+    with noted_losses() as missing, StoreView.open(ref.path) as view:
         view.reads_log_at_random()
         begin = end = view.log_min_offset()
         last = None
@@ -157,7 +158,7 @@ def look_at_queues(ref: StoreRef) -> LogNow:
         end = max(end, view.log_max_offset())
         with opened_log(view.root, view.config, end) as log:
             found = _log_now(ref, view.config, log, _End(begin, end, last), {})
-        return found._replace(lost=view.lost_end())
+        return found._replace(lost=view.lost_end() or next(iter(missing), None))
 
 
 def _look_again(before: LogNow) -> LogNow | None:
@@ -276,10 +277,13 @@ def _walked(walk: LogWalk, limit: int) -> bool:
 
 
 def _ends_there(files: ReadOnlyFiles, end: int, unread: int) -> bool:
-    """Whether nothing is written for some way after an end of the log, in no file."""
+    """Whether nothing is written for some way after an end of the log, in no file.
+
+    Without a file there, it may have been lost with its records.
+    """
     first = end - end % files.file_size
     later = [start for start in files.offsets() if start >= first]
-    if first != end and first not in later:
+    if first not in later:
         return False
     for start in later:
         try:

@@ -20,6 +20,7 @@ from analytics.history.keeping import keep
 from analytics.lag.selection import Choice
 from analytics.report.lag_report import MadeReport, lag_report
 from analytics.report.stores import StoreRef
+from storage.errors import IncompleteStoreWarning
 from tests.analytics.report.test_lag_report import write_offsets
 from tests.support.cli import run
 from tests.support.hand_made import START_MS, TINY, HandMade
@@ -67,6 +68,7 @@ def store(root: Path, lost: str) -> StoreRef:
 
 
 SAID = {"end": "the queues know of 1 message after the log", "files": "the queues know of messages"}
+LEFT = {"end": 29, "files": 10}
 
 
 @pytest.mark.parametrize("lost", SAID)
@@ -103,17 +105,25 @@ def test_the_command_ends_with_8(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("copies", ["once", "all"])
+@pytest.mark.parametrize("is_closed", [True, False], ids=["closed", "died"])
+@pytest.mark.parametrize("lost", SAID)
 def test_the_data_source_fails_or_reads_what_is_before_it(
-    tmp_path: Path, copies: str, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, lost: str, is_closed: bool, copies: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    root = store(tmp_path / "s", "end").path
-    with pytest.raises(DamagedError, match="the queues know of 1 message after"):
+    root = store(tmp_path / "s", lost).path
+    if is_closed:
+        Path(root, "abort").unlink(missing_ok=True)
+    else:
+        Path(root, "abort").touch()
+    with pytest.raises(DamagedError, match=SAID[lost]):
         read_table("messages", root, copies=copies)
-    with pytest.raises(DamagedError, match="the queues know of 1 message after"):
+    with pytest.raises(DamagedError, match=SAID[lost]):
         Stream(root)
-    assert len(read_table("messages", root, onDamage="skip")) == 29
-    assert SAID["end"] in caplog.text
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IncompleteStoreWarning)  # of each task that opens the store
+        assert len(read_table("messages", root, onDamage="skip")) == LEFT[lost]
+    assert SAID[lost] in caplog.text
     caplog.clear()
     looks, options = LogLooks(), read_options({"path": root, "table": "consumequeue"})
     assert [kept_logs(options, looks)[0].lost is None for _ in range(3)] == [False] * 3
-    assert caplog.text.count(SAID["end"]) == 1
+    assert caplog.text.count(SAID[lost]) == 1
