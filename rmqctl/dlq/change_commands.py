@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from rmqctl.cli.progress import Progress
     from storage.format.message import MessageExt
 
+    from .edit import EditedFile
+
 _Group = Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group")]
 _Ids = Annotated[
     list[str] | None,
@@ -163,7 +165,7 @@ def redrive(
                 chosen,
                 target=target or "origin",
                 rewrite=rewrite,
-                edit=_editor(cli, allow_empty=allow_empty) if edit else None,
+                edit=run.editor(allow_empty=allow_empty) if edit else None,
                 limits=limits,
                 writing=writing,
                 now_ms=cli.now_ms,
@@ -180,6 +182,27 @@ class _Run:
         self._cli = cli
         self._change: Redrive | None = None
         self._progress: Progress | None = None
+        self._edited: EditedFile | None = None
+
+    def editor(self, *, allow_empty: bool) -> "Callable[[Sequence[MessageExt]], Content | None]":
+        """Has the one message edited by the user; a dry run opens no editor."""
+        from rmqctl.cli.change_steps import will_execute
+
+        from .edit import EditedFile, edited
+
+        cli = self._cli
+        file = self._edited = EditedFile()
+        cli.at_end.append(file.leave)
+
+        def edit(messages: "Sequence[MessageExt]") -> "Content | None":
+            if len(messages) != 1:
+                many = len(messages)
+                raise UsageProblem(f"--edit takes one dead letter, but {many} are selected")
+            if not will_execute(cli):
+                return None
+            return edited(messages[0], cli.environ, file, allow_empty=allow_empty)
+
+        return edit
 
     @contextmanager
     def open_writer(self) -> "Iterator[EmbeddedBroker]":
@@ -196,8 +219,10 @@ class _Run:
         self._cli.say(f"run {run}; to continue it after an interruption: --resume {run}")
         self._progress = self._cli.progress("redrive", "messages", len(self._change.plan))
 
-    def on_receipt(self, _: RedriveReceipt) -> None:
+    def on_receipt(self, receipt: RedriveReceipt) -> None:
         """Count a receipt."""
+        if receipt.applied and self._edited is not None:
+            self._edited.is_sent = True
         if self._progress is not None:
             self._progress.advance(1, 1)
 
@@ -222,23 +247,6 @@ class _Run:
                 cli.say(f"{left} not tried; continue with --resume {task.run}")
         if resumes and not will_execute(cli):
             cli.say(f"this was run {task.run}")
-
-
-def _editor(cli: Cli, *, allow_empty: bool) -> "Callable[[Sequence[MessageExt]], Content | None]":
-    """Has the one message edited by the user; a dry run opens no editor."""
-
-    def edit(messages: "Sequence[MessageExt]") -> "Content | None":
-        from rmqctl.cli.change_steps import will_execute
-
-        from .edit import edited
-
-        if len(messages) != 1:
-            raise UsageProblem(f"--edit takes one dead letter, but {len(messages)} are selected")
-        if not will_execute(cli):
-            return None
-        return edited(messages[0], cli.environ, allow_empty=allow_empty)
-
-    return edit
 
 
 @prints(AckRow)

@@ -23,7 +23,6 @@ from broker.retry.redrive import Content
 from broker.retry.redrive_properties import own_properties
 from broker.validation import BODY_LENGTH_ZERO
 from rmqctl.child_processes import run_on_terminal
-from rmqctl.cli.signals import Terminated, TimeLimit
 from rmqctl.errors import CliError, Refused, UsageProblem
 from rmqctl.exit_codes import USAGE
 from rmqctl.output.last_line import LAST_LINE
@@ -68,22 +67,65 @@ _STYLES: Final = tuple(
 )
 
 
+class EditedFile:
+    """The file that the editor gets. It stays until its message is sent, if it was changed.
+
+    Attributes:
+        is_sent: whether the message was sent.
+    """
+
+    def __init__(self) -> None:
+        self.is_sent = False
+        self._path: Path | None = None
+        self._before = ""
+        self._is_named = False
+
+    def write(self, name: str, text: str) -> Path:
+        """Make the file."""
+        self._before = text
+        self._path = Path(tempfile.mkdtemp(prefix="rmqctl-")) / name
+        self._path.write_text(text, "utf-8")
+        return self._path
+
+    def problem(self, error: Exception) -> CliError:
+        """The error of a text that is no valid message; its sentence names the file."""
+        self._is_named = True
+        return CliError(f"--edit: {error}; the text is kept in {self._path}", USAGE)
+
+    def leave(self) -> None:
+        """At the end of the call: remove the file, or name it in a warning."""
+        if self._path is None or self._is_named:
+            return
+        if self.is_sent or not self._was_changed(self._path):
+            shutil.rmtree(self._path.parent, ignore_errors=True)
+            return
+        kept = f"the edited text is kept in {self._path}"
+        LAST_LINE.print(kept, prefix="rmqctl: warning: ", level="warning")
+
+    def _was_changed(self, path: Path) -> bool:
+        try:
+            return path.read_bytes().strip() not in (b"", self._before.encode().strip())
+        except OSError:
+            return False
+
+
 def edited(
-    message: "MessageExt", environ: Mapping[str, str], *, allow_empty: bool = False
+    message: "MessageExt",
+    environ: Mapping[str, str],
+    file: EditedFile,
+    *,
+    allow_empty: bool = False,
 ) -> Content:
     """The message as edited by the user; its body is empty with ``allow_empty`` only.
 
     Refused (7) if the text is unchanged or empty, or if the editor fails. CliError (2) if the text
-    is not a valid message: it is then kept in a file that the sentence names. What is changed is
-    kept, too, if a signal or a time limit ends the call; a warning names the file.
+    is not a valid message; the sentence names the file.
     """
     document, style = document_of(message)
     before = _as_text(document)
-    folder = Path(tempfile.mkdtemp(prefix="rmqctl-"))
-    path = folder / f"dead-letter-{message.queue_offset}.json"
-    path.write_text(before, "utf-8")
+    path = file.write(f"dead-letter-{message.queue_offset}.json", before)
+    _run_editor(path, environ)
     try:
-        _run_editor(path, environ)
         after = _read_back(path)
         if not after.strip():
             raise Refused("the edited text is empty; nothing was sent")
@@ -93,26 +135,8 @@ def edited(
         if not (content.body or allow_empty):
             raise UsageProblem(f"{BODY_LENGTH_ZERO}; --allow-empty sends it anyway")
     except (UsageProblem, UnicodeDecodeError) as error:
-        raise CliError(f"--edit: {error}; the text is kept in {path}", USAGE) from None
-    except (KeyboardInterrupt, Terminated, TimeLimit):
-        if _was_changed(path, before):
-            kept = f"the edited text is kept in {path}"
-            LAST_LINE.print(kept, prefix="rmqctl: warning: ", level="warning")
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
-        raise
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    shutil.rmtree(folder, ignore_errors=True)
+        raise file.problem(error) from None
     return content
-
-
-def _was_changed(path: Path, before: str) -> bool:
-    try:
-        return path.read_bytes().strip() not in (b"", before.encode().strip())
-    except OSError:
-        return False
 
 
 def _read_back(path: Path) -> str:

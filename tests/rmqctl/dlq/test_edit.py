@@ -1,6 +1,8 @@
 """Changing messages on their way: --edit, --set-property, --set-body, --pipe."""
 
+import io
 import json
+import signal
 import stat
 import sys
 import tempfile
@@ -11,7 +13,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from broker.retry.redrive_properties import own_properties
+from rmqctl import app
 from rmqctl.admin.dead_letters.rewrite import Rewrite, rewriting_from
+from rmqctl.cli.signals import Terminated, TimeLimit
 from rmqctl.dlq.edit import content_of, document_of
 from storage.format.message import Message, MessageExt
 from storage.format.properties import encode_properties
@@ -163,6 +167,83 @@ pathlib.Path(sys.argv[1]).write_text("restored")
 
 def redrive_in_an_editor():
     return call("dlq", "redrive", "g", "0", "--edit", *DO, start_new_session=True)
+
+
+class Terminal(io.StringIO):
+    """A terminal where an answer is typed, or where an exception ends the wait for it."""
+
+    def __init__(self, answer=""):
+        super().__init__(answer if isinstance(answer, str) else "")
+        self.ends = None if isinstance(answer, str) else answer
+
+    def isatty(self):
+        return True
+
+    def readline(self, size=-1):
+        if self.ends is not None:
+            raise self.ends
+        return super().readline(size)
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Calls the program on a terminal; gives its exit code and standard error."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def call_it(answer, *args):
+        err = Terminal()
+        with monkeypatch.context() as patched:
+            patched.setattr(sys, "stdin", Terminal(answer))
+            patched.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), "utf-8"))
+            patched.setattr(sys, "stderr", err)
+            return app.main(args), err.getvalue()
+
+    yield call_it
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def kept_in(words):
+    """The text in the file that a warning names."""
+    return Path(words.partition("the edited text is kept in ")[2].splitlines()[0]).read_text()
+
+
+EDITED = '{"body": "much work"}'
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [("n\n", 7), ("", 7), (KeyboardInterrupt(), 130), (Terminated(), 143), (TimeLimit(), 124)],
+)
+def test_an_edit_that_is_not_sent_is_kept_however_the_question_ends(
+    dead, editor, asked, answer, code
+):
+    editor.does(f"echo '{EDITED}' > \"$1\"")
+    ended, words = asked(answer, "dlq", "redrive", "g", "0", "--edit")
+    assert ended == code
+    assert kept_in(words) == f"{EDITED}\n"
+    assert redriven() == []
+
+
+def test_an_edit_that_is_sent_is_not_kept(dead, editor, asked, tmp_path):
+    editor.does(f"echo '{EDITED}' > \"$1\"")
+    ended, words = asked("y\n", "dlq", "redrive", "g", "0", "--edit")
+    assert (ended, "kept in" in words) == (0, False)
+    assert [message["body"] for message in redriven()] == ["much work"]
+    assert list(tmp_path.glob("rmqctl-*")) == []
+
+
+def test_an_edit_is_kept_where_the_editor_fails_or_the_message_is_refused(dead, editor):
+    editor.does(f"echo '{EDITED}' > \"$1\"; exit 130")
+    done = run("dlq", "redrive", "g", "0", "--edit", *DO)
+    assert (done.code, "exit code 130" in done.err) == (7, True)
+    assert kept_in(done.err) == f"{EDITED}\n"
+    editor.does(
+        "{ printf '{\"body\": \"'; head -c 4194305 /dev/zero | tr '\\0' x; printf '\"}'; } > \"$1\""
+    )
+    done = run("dlq", "redrive", "g", "0", "--edit", *DO)
+    assert (done.code, len(kept_in(done.err))) == (1, 4194305 + 12)
+    assert redriven() == []
 
 
 @pytest.mark.slow
