@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from broker.members.group_table import Member
 
 
-def members_by_group(root: Path) -> "dict[str, list[Member]]":
-    """The live members of each group that has any."""
+def members_by_group(root: Path, *, with_queues: bool = False) -> "dict[str, list[Member]]":
+    """The live members of each group that has any; what queues they have only if asked for."""
     found: dict[str, list[Member]] = {}
     if not (root / OURS / MEMBERS_FOLDER).is_dir():
         return found
@@ -28,5 +28,5 @@ def members_by_group(root: Path) -> "dict[str, list[Member]]":
 
     for info in living:
         for group in sorted(groups_of(info)):
-            found.setdefault(group, []).extend(members_of(info, group))
+            found.setdefault(group, []).extend(members_of(info, group, with_queues=with_queues))
     return found

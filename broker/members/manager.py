@@ -319,11 +319,12 @@ class MemberManager:
 
     def consumer_ids(self, group: str) -> list[str]:
         """See MemberApi.consumer_ids."""
-        return [member.client_id for member in self.consumer_connection(group)]
+        table = self._read_table(group)
+        return [] if table is None else [member.client.client_id for member in table.members]
 
     def consumer_connection(self, group: str) -> list[ClientDescription]:
         """See MemberApi.consumer_connection."""
-        table = self._read_table(group)
+        table = self._read_table(group, with_queues=True)
         return [] if table is None else [member.client for member in table.members]
 
     def group_table(self, group: str) -> GroupTable | None:
@@ -339,9 +340,12 @@ class MemberManager:
                 self._tables[group] = self._read_table(group)
             return self._tables[group]
 
-    def _read_table(self, group: str) -> GroupTable | None:
-        living = self.notices.processes.living()
-        return group_table(member for info in living for member in members_of(info, group))
+    def _read_table(self, group: str, *, with_queues: bool = False) -> GroupTable | None:
+        return group_table(
+            member
+            for info in self.notices.processes.living()
+            for member in members_of(info, group, with_queues=with_queues)
+        )
 
     # -- queue locks --------------------------------------------------------------------------
 

@@ -42,11 +42,12 @@ def _clients(info: ProcessInfo) -> Iterator[Json]:
             _tell_unreadable(info, "-", info.name, "a part is missing")
 
 
-def members_of(info: ProcessInfo, group: str) -> Iterator[Member]:
+def members_of(info: ProcessInfo, group: str, *, with_queues: bool = False) -> Iterator[Member]:
     """Give the clients of a process entry that consume in a group.
 
     One of a newer version may have content that is unknown here. It still counts as a member, but
-    its subscriptions do not. Its description has no ``consumer``.
+    its subscriptions do not. Its description has no ``consumer``. Queues are None unless they are
+    asked for: groups are read often, and a member may have thousands.
     """
     for client in _clients(info):
         consumer = client["consumers"].get(group)
@@ -54,7 +55,7 @@ def members_of(info: ProcessInfo, group: str) -> Iterator[Member]:
             continue
         data: ConsumerData | None = None
         try:
-            data = consumer_from(group, consumer)
+            data = consumer_from(group, consumer, with_queues=with_queues)
         except _UNREADABLE as error:
             _tell_unreadable(info, group, client["id"], f"{type(error).__name__}: {error}")
         description = _description(info, client, data)
@@ -139,8 +140,8 @@ def consumer_json(data: ConsumerData) -> Json:
     return value
 
 
-def consumer_from(group: str, value: Json) -> ConsumerData:
-    """Read what ``consumer_json`` wrote."""
+def consumer_from(group: str, value: Json, *, with_queues: bool = False) -> ConsumerData:
+    """Read what ``consumer_json`` wrote; without ``with_queues`` all but the queues."""
     return ConsumerData(
         group,
         ConsumeType(value["type"]),
@@ -150,7 +151,7 @@ def consumer_from(group: str, value: Json) -> ConsumerData:
             SubscriptionData(topic, text, frozenset(tags), frozenset(codes), *rest)
             for topic, text, tags, codes, *rest in value["subscriptions"]
         ),
-        _queues_from(value["queues"]) if "queues" in value else None,
+        _queues_from(value.get("queues")) if with_queues else None,
     )
 
 
@@ -162,9 +163,13 @@ def _queues_json(queues: Sequence[MessageQueue]) -> list[tuple[str, str, list[in
     return [(*of, found) for of, found in ids.items()]
 
 
-def _queues_from(value: Any) -> tuple[MessageQueue, ...]:
-    return tuple(
-        MessageQueue(topic, broker_name, queue_id)
-        for topic, broker_name, queue_ids in value
-        for queue_id in queue_ids
-    )
+def _queues_from(value: Any) -> tuple[MessageQueue, ...] | None:
+    """Give the queues; None where it does not say them, or a newer version does it otherwise."""
+    try:
+        return tuple(
+            MessageQueue(topic, broker_name, queue_id)
+            for topic, broker_name, queue_ids in value
+            for queue_id in queue_ids
+        )
+    except (TypeError, ValueError):
+        return None

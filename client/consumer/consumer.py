@@ -322,9 +322,13 @@ class Consumer(ForkAware, ABC):
                 raise error
 
     def unsubscribe(self, topic: str) -> None:
-        """Unsubscribe from a topic. The next rebalance gives up its queues."""
+        """Unsubscribe from a topic. The next rebalance gives up its queues.
+
+        Does not wait for a rebalance that does not end, because a strategy of the user's blocks.
+        """
         with self._lock:
             self._subscriptions.pop(topic, None)
             if self._state is ServiceState.RUNNING:
-                with self.rebalance.lock:  # a round may be about to write a new version of it
+                # A round may be about to write a new version of it.
+                with held_within(self.rebalance.lock, _LONGEST_WAIT_S):
                     self.rebalance.subscriptions.pop(topic, None)

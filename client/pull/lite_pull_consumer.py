@@ -120,11 +120,14 @@ class LitePullConsumer(ActiveConsumer):
             self._want(topic, selector)
 
     def unsubscribe(self, topic: str) -> None:
-        """Unsubscribe from a topic; its queues are given up at once."""
+        """Unsubscribe from a topic; its queues are given up at once, or at the end of a rebalance
+        that takes long."""
         with self._lock:
             super().unsubscribe(topic)
             if self._state is ServiceState.RUNNING:
-                self.rebalance.do_rebalance()
+                with held_within(self.rebalance.lock, _ROUND_S) as alone:
+                    if alone:
+                        self.rebalance.truncate_message_queue_not_my_topic()
 
     def assign(self, queues: Collection[MessageQueue]) -> None:
         """Consume these queues and no others, whatever other members the group has.

@@ -121,7 +121,7 @@ class Rebalance:
                 except Exception:
                     if not topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
                         logger.exception("a rebalance failed: group=%s topic=%s", self.group, topic)
-            self._truncate_message_queue_not_my_topic()
+            self.truncate_message_queue_not_my_topic()
 
     def drop_all(self) -> None:
         """Give up all queues at once, without notices (destroy).
@@ -228,8 +228,8 @@ class Rebalance:
         logger.info("took a queue: group=%s queue=%s offset=%d", self.group, queue, next_offset)
         return PullRequest(self.group, queue, process_queue, next_offset)
 
-    def _truncate_message_queue_not_my_topic(self) -> None:
-        """Give up queues of topics that are subscribed no more."""
+    def truncate_message_queue_not_my_topic(self) -> None:
+        """Give up queues of topics that are subscribed no more. Needs the lock."""
         for queue, process_queue in list(self.process_queues.items()):
             if queue.topic not in self.subscriptions:
                 self._give_up(queue, process_queue)

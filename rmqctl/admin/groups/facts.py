@@ -180,7 +180,7 @@ class _Facts:
         for group, topic in self.offsets:
             self.topics[group].append(topic)
         self._queues = queues_by_topic(view)
-        self._members = members_by_group(view.root)
+        self._members = members_by_group(view.root, with_queues=True)
 
     def groups(self) -> list[str]:
         """All groups with any trace in the store, by name."""

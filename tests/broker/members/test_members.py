@@ -23,6 +23,7 @@ from broker.errors import (
     InvalidNameError,
     NoPermissionError,
 )
+from broker.members.living import members_by_group
 from broker.members.manager import JOINS_LOCK
 from storage.configs.subscription_groups import SubscriptionGroupConfig
 from storage.coordination.locks import ProcessLock
@@ -503,3 +504,28 @@ def test_queues_of_a_member_are_announced_and_read_by_others(broker, open_broker
     broker.heartbeat(heartbeat("a", consumer("g", "T")))
     (seen,) = open_broker(read_only=True).consumer_connection("g")
     assert seen.consumer.queues is None
+
+
+@pytest.mark.parametrize("said", [3, None, [["T"]], [["T", "a", 0]], {"T": 1}], ids=str)
+def test_queues_that_cannot_be_read_leave_the_rest_of_a_member_as_it_is(broker, said):
+    join(broker, "a", consumer("g", subscription("T", "A", 7))._replace(queues=()))
+    notices = broker.members.notices
+    path = notices.processes.path(notices.name, ".json")
+    content = json.loads(path.read_bytes())
+    content["clients"][0]["consumers"]["g"]["queues"] = said
+    path.write_text(json.dumps(content))
+    (seen,) = broker.consumer_connection("g")
+    assert seen.consumer == consumer("g", subscription("T", "A", 7))
+    assert list(broker.members.group_table("g").subscriptions) == ["T"]
+
+
+def test_queues_of_members_are_read_only_for_those_who_want_them(broker):
+    """Groups are looked at often, and a member may have thousands of queues."""
+    queues = (MessageQueue("T", "a", 0), MessageQueue("T", "a", 3))
+    join(broker, "a", consumer("g", "T")._replace(queues=queues))
+    root, table = broker.view.root, broker.members.group_table("g")
+    assert [member.consumer.queues for member in table.members] == [None]
+    assert [member.consumer.queues for member in members_by_group(root)["g"]] == [None]
+    (with_queues,) = members_by_group(root, with_queues=True)["g"]
+    assert with_queues.consumer.queues == queues
+    assert broker.consumer_connection("g")[0].consumer.queues == queues

@@ -17,6 +17,7 @@ from client.pull.lite_pull_consumer import LitePullConsumer
 from client.pull.pull_consumer import PullConsumer
 from client.push import rebalance_push
 from client.push.push_consumer import PushConsumer
+from client.rebalance.allocate import AllocateAveragely
 from client.runtime.client_manager import ClientManager
 from client.runtime.service_state import ServiceState
 from storage.errors import StoreClosedError
@@ -112,3 +113,45 @@ def test_a_topic_that_is_unsubscribed_during_a_rebalance_stays_so(
     rebalance(consumer)
     unsubscribing.join()
     assert "T" not in consumer.rebalance.subscriptions
+
+
+class Hangs(AllocateAveragely):
+    """A strategy of a user that blocks when it is to."""
+
+    def __init__(self) -> None:
+        self.entered, self.goes_on = threading.Event(), threading.Event()
+        self.hangs = False
+
+    def allocate(self, group: str, client_id: str, queues: Any, client_ids: Any) -> Any:
+        if self.hangs:
+            self.entered.set()
+            self.goes_on.wait(60)
+        return super().allocate(group, client_id, queues, client_ids)
+
+
+@pytest.mark.parametrize("kind", [PushConsumer, LitePullConsumer])
+def test_unsubscribe_does_not_wait_for_a_rebalance_that_does_not_end(
+    broker: Any, manager: ClientManager, kind: type[Consumer]
+) -> None:
+    fill(broker)
+    strategy = Hangs()
+    config: Any = kind.default_config(allocate_message_queue_strategy=strategy)
+    consumer: Any = kind("g", brokers=[broker], config=config, manager=manager)
+    consumer.subscribe("T")
+    if isinstance(consumer, PushConsumer):
+        consumer.register_message_listener(Heard())
+    with consumer:
+        consumer.rebalance.do_rebalance()
+        strategy.hangs = True
+        round_of_rebalance = threading.Thread(target=consumer.rebalance.do_rebalance)
+        round_of_rebalance.start()
+        assert strategy.entered.wait(20)
+        unsubscribing = threading.Thread(target=consumer.unsubscribe, args=("T",), daemon=True)
+        unsubscribing.start()
+        unsubscribing.join(20)
+        ended = not unsubscribing.is_alive()
+        strategy.goes_on.set()
+        round_of_rebalance.join()
+        assert ended
+        assert "T" not in consumer.rebalance.subscriptions
+        assert "T" not in {queue.topic for queue in consumer.rebalance.queues()}
