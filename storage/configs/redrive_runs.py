@@ -142,7 +142,7 @@ class RedriveRuns:
             return False  # reading the run gives the reason
 
     def has_room(self, task: dict[str, Any]) -> bool:
-        """Tell whether the file of a run with this task has room for receipts, some 200,000."""
+        """Whether the file of a run with this task has room for receipts, some 200,000."""
         return len(seal(task)) <= _FULL_AT // 2
 
     def begin(self, run: str, task: dict[str, Any]) -> None:
