@@ -24,11 +24,15 @@ def update_document(path: Path, session: Session) -> None:
     """Replace the tables of a session's measures, and count the further goals anew.
 
     The table of goals against peers and the picture stay those of the whole run, so a measure with
-    such a goal is refused (PageError), as is one that the page does not have.
+    such a goal is refused (PageError), as is one that the page does not have, or of which a part
+    was not measured.
     """
     compared = [row.what for row in session.rows if row.key]
     if compared:
         raise PageError(f"{compared[0]!r} is in the first table: measure all, with --document")
+    left_out = _left_out(session)
+    if left_out is not None:
+        raise PageError(left_out)
     introduction, *sections = path.read_text("utf-8").rstrip("\n").split(_BETWEEN)
     when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(session.ended))
     places = {section.partition("\n")[0]: place for place, section in enumerate(sections)}
@@ -41,6 +45,16 @@ def update_document(path: Path, session: Session) -> None:
         introduction += f"\n\n{_LATER}"
     page = _BETWEEN.join([introduction, *sections])
     path.write_text(_FURTHER.sub(_further(sections), page) + "\n", "utf-8")
+
+
+def _left_out(session: Session) -> str | None:
+    """What of a session's measures was not measured, and why; None if nothing."""
+    for what, reason in session.missing.items():
+        return f"not measured: {what}: {reason.splitlines()[0]}"
+    for name, finding in session.findings.items():
+        if not finding.rows:
+            return f"{name} has no row"
+    return None if session.findings else "nothing was measured"
 
 
 def _further(sections: list[str]) -> str:

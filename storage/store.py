@@ -425,7 +425,7 @@ class MessageStore(ForkAware):
         Other processes may read and write the store meanwhile. ``before`` is called first, under
         the same write lock, when nothing refuses the deletion. The next message of each queue gets
         offset 0. On the device when this returns. Raises what ``before`` raises,
-        StoreNotWritableError and CorruptFileError: then nothing has happened.
+        StoreNotWritableError and CorruptFileError: nothing has happened unless it has returned.
         """
         self.check_usable()
         with self._write_lock.held():

@@ -26,8 +26,9 @@ from .config_file import replace_file
 
 DELETED_FILE: Final = "deleted.json"
 STAGED_FILE: Final = f"{DELETED_FILE}.new"
-"""What the file becomes with the deletion that is under way (append/topic_deletion.py); one that a
-killed process has left counts only in stage 4 of the shared state."""
+"""What the file becomes with the deletion that is under way (queue/deletion.py, and beside writers
+append/topic_deletion.py); one that a killed process has left counts only in stage 4 of the shared
+state."""
 VERSION: Final = FORMATS[DELETED_FILE]
 _REMEDY: Final = (
     "'rmqctl store repair' makes it anew of what is left; topics that come back then are to be "
@@ -67,21 +68,19 @@ def deleted_entry(topics: DeletedTopics) -> dict[str, Any]:
     return {"version": VERSION, "topics": dict(topics)}
 
 
-def note_deleted_topic(
-    root: Path, topic: str, log_end: int, log_min: int, fs: FileSystem | None = None
-) -> None:
-    """Note that the topic's records before ``log_end`` belong to no queue; needs the write lock.
+def stage_deleted_topic(root: Path, topic: str, log_end: int, log_min: int, fs: FileSystem) -> None:
+    """Write beside the file that the topic's records before ``log_end`` belong to no queue; needs
+    the write lock. ``put_deleted_topics`` puts it in place, for which the disk needs no room.
 
     Topics without records in the log are left out. On the device when this returns.
     Raises OSError, and nothing has changed then.
     """
-    _write(root, DELETED_FILE, topic, log_end, log_min, fs or FileSystem())
-
-
-def stage_deleted_topic(root: Path, topic: str, log_end: int, log_min: int, fs: FileSystem) -> None:
-    """Write what ``note_deleted_topic`` would, beside the file; ``put_deleted_topics`` puts it in
-    place, for which the disk needs no room. Raises as ``note_deleted_topic``."""
-    _write(root, STAGED_FILE, topic, log_end, log_min, fs)
+    known = read_deleted_topics(root)
+    topics = {name: end for name, end in known.items() if end > log_min}
+    path = root / OURS / STAGED_FILE
+    fs.make_dirs(path.parent)
+    replace_file(fs, path, seal(deleted_entry({**topics, topic: log_end})))
+    fs.sync_dir(path.parent)
 
 
 def put_deleted_topics(root: Path, fs: FileSystem) -> None:
@@ -104,12 +103,3 @@ def end_deleted_topics(root: Path, log_end: int, fs: FileSystem) -> None:
         topics = {topic: min(end, log_end) for topic, end in known.items()}
         replace_file(fs, root / OURS / DELETED_FILE, seal(deleted_entry(topics)))
         fs.sync_dir(root / OURS)
-
-
-def _write(root: Path, name: str, topic: str, log_end: int, log_min: int, fs: FileSystem) -> None:
-    known = read_deleted_topics(root)
-    topics = {name: end for name, end in known.items() if end > log_min}
-    path = root / OURS / name
-    fs.make_dirs(path.parent)
-    replace_file(fs, path, seal(deleted_entry({**topics, topic: log_end})))
-    fs.sync_dir(path.parent)

@@ -141,6 +141,10 @@ class RedriveRuns:
         except FileNotFoundError:
             return False  # reading the run gives the reason
 
+    def has_room(self, task: dict[str, Any]) -> bool:
+        """Whether the file of a run with this task has room for receipts, some 200,000."""
+        return len(seal(task)) <= _FULL_AT // 2
+
     def begin(self, run: str, task: dict[str, Any]) -> None:
         """Note the task of a run; on the device when this returns. StoreNotWritableError."""
         path = self._file(run)

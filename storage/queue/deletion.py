@@ -11,7 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from storage.configs.deleted_topics import note_deleted_topic, read_deleted_topics
+from storage.configs.deleted_topics import (
+    put_deleted_topics,
+    read_deleted_topics,
+    stage_deleted_topic,
+)
 from storage.coordination.exclusive import distrust_shared_state
 from storage.errors import StoreNotWritableError
 from storage.files.access import refuse_unwritable_folders
@@ -35,19 +39,21 @@ def delete_queues(
 
     The next message of the topic gets queue offset 0. ``view`` reads the store and is of no use
     afterwards. ``before`` is called when nothing refuses the deletion, and may refuse it by
-    raising. On the device when this returns. A death in between deletes nothing: the next writer
-    makes all units again, as long as the deletion is not noted. Raises StoreNotWritableError, and
-    what :func:`refuse_deletion` raises, before anything is changed.
+    raising; what needs room on the disk is done by then. On the device when this returns. A death
+    in between deletes nothing: the next writer makes all units again, as long as the deletion is
+    not noted. Raises StoreNotWritableError, and what :func:`refuse_deletion` raises: unless
+    ``before`` has returned, nothing is changed.
     """
     fs = fs or FileSystem()
     root = view.root
     refuse_deletion(root, topic)
-    before()
     try:
         log_end, log_min = view.log_max_offset(), view.log_min_offset()
         distrust_shared_state(fs, root)
+        stage_deleted_topic(root, topic, log_end, log_min, fs)
+        before()
         count = remove_queue_files(fs, root, topic)
-        note_deleted_topic(root, topic, log_end, log_min, fs)
+        put_deleted_topics(root, fs)
     except OSError as error:
         where = Path(error.filename) if error.filename else root
         raise StoreNotWritableError(where, error.strerror or str(error)) from error

@@ -108,7 +108,8 @@ def test_a_table_of_the_page_is_measured_anew_and_says_when(tmp_path: Path) -> N
     before = page.read_text()
     assert "1 of 2 further goals in the tables below are met." in before
     better = Row("first | frame", "1 s", "", [1.5], Goal(2, at_most=True))
-    later = replace(old, findings={"console": Finding([better], 7.0, "The console.")})
+    findings = {"console": Finding([better], 7.0, "The console.")}
+    later = replace(old, findings=findings, missing={})
     update_document(page, later)
     text = page.read_text()
     assert "2 of 2 further goals in the tables below are met." in text
@@ -121,8 +122,34 @@ def test_a_table_of_the_page_is_measured_anew_and_says_when(tmp_path: Path) -> N
     with pytest.raises(PageError, match="first table"):
         update_document(page, old)
     with pytest.raises(PageError, match="no table of carve"):
-        update_document(page, replace(old, findings={"carve": Finding([better], 7.0, "Carve.")}))
+        update_document(page, replace(later, findings={"carve": Finding([better], 7.0, "")}))
     assert page.read_text() == text
+
+
+@pytest.mark.parametrize(
+    ("rows", "missing", "why"),
+    [
+        ([], {"frames vs less": "less is not installed\nat all"}, "frames vs less: less is not in"),
+        ([1.5], {"frames vs less": "less is not installed"}, "frames vs less: less is not in"),
+        (None, {"console": "it broke"}, "console: it broke"),
+        ([], {}, "console has no row"),
+        (None, {}, "nothing was measured"),
+    ],
+)
+def test_a_page_stays_where_a_part_of_its_table_was_not_measured(
+    tmp_path: Path, rows: list[float] | None, missing: dict[str, str], why: str
+) -> None:
+    page = tmp_path / "benchmarks.md"
+    old = session(Row("first frame", "1 s", "", [1.5], Goal(2, at_most=True)))
+    first = replace(old.findings["single"], about="The console.")
+    write_document(page, replace(old, findings={"console": first}))
+    before = page.read_text()
+    found = [Row("first frame", "1 s", "", [ratio]) for ratio in rows or ()]
+    findings = {} if rows is None else {"console": Finding(found, 7.0, "The console.")}
+    with pytest.raises(PageError, match=why) as refused:
+        update_document(page, replace(old, findings=findings, missing=missing))
+    assert "at all" not in str(refused.value)
+    assert page.read_text() == before
 
 
 def test_the_page_names_the_system_without_its_build(

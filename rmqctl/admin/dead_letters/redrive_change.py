@@ -172,10 +172,11 @@ class Redrive(Change):
     def apply(self, note: Mapping[str, Any]) -> Outcome:
         """Send them as the rows are read. Each dead letter is sent at most once, also after a kill.
 
-        Raises StoreInUseError, Refused beside another redrive, CliError (6) if one was handled by
-        another command meanwhile or the store was replaced, StoreNotWritableError, and OSError for
-        the file of receipts; nothing was sent then. PartlyDone if a file cannot be written any
-        more, or takes no more receipts, or the store broke, and some were sent.
+        Raises StoreInUseError, Refused beside another redrive and for too many dead letters,
+        CliError (6) if one was handled by another command meanwhile or the store was replaced,
+        StoreNotWritableError, and OSError for the file of receipts; nothing was sent then.
+        PartlyDone if a file cannot be written any more, or takes no more receipts, or the store
+        broke, and some were sent.
         """
         return Outcome(self._receipts(note))
 
@@ -243,6 +244,11 @@ class Redrive(Change):
         """Settle older runs, check, note; gives what this run stored without a receipt."""
         task, view = self.task, writer.view
         stored: dict[Place, Sent] = {}
+        if self._progress is None and not runs.has_room(task.entry()):
+            raise Refused(
+                f"{len(task.places)} dead letters are too many for one run; nothing was sent; "
+                "choose fewer, as with --max, in several runs"
+            )
         if self._progress is not None:
             stored = read_run(view, task.group, task.run)[1].late
         # A kill may leave a message that only this writer's recovery has found: it is skipped.

@@ -23,6 +23,8 @@ from .rows import DeletedTopicRow
 from .settings import TopicTable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from broker.members.group_table import Member
     from broker.tables.topics import TopicManager
 
@@ -82,7 +84,7 @@ class TopicDeletion(GuardedChange):
 
     def apply(self, note: Mapping[str, Any]) -> Outcome:
         """Do it and read it back. StoreInUseError beside a Java broker. PartlyDone if the disk is
-        full when the queues are gone."""
+        full, or broken, when the settings are gone."""
         self.check()
         return Outcome(self.delete({**note, **self.entry}))
 
@@ -90,16 +92,7 @@ class TopicDeletion(GuardedChange):
         """Do it without ``check``; ``note`` is the whole journal entry."""
         with ExitStack() as holding:
             is_alone = bool(self._messages) and self._hold_alone(holding)
-            if not self._messages:
-                self._delete_settings(self._table.manager, note)
-            elif is_alone:
-                # The write lock is held already: the topics need no lock of their own.
-                topics = self._table.open(nullcontext)
-                delete_queues(
-                    self.view, self._topic, before=lambda: self._delete_settings(topics, note)
-                )
-            else:
-                self._delete_beside_writers(note)
+            self._delete_queues(note, alone=is_alone)
             try:
                 if self._messages and self._has_marks:
                     self._forget_marks()
@@ -114,6 +107,33 @@ class TopicDeletion(GuardedChange):
                 row._replace(applied=row.fate == "kept" or not self._is_there(row))
                 for row in self.plan
             ]
+
+    def _delete_queues(self, note: Mapping[str, Any], *, alone: bool) -> None:
+        """Delete settings and queues; PartlyDone if only the settings could be."""
+        if not self._messages:
+            self._delete_settings(self._table.manager, note)
+            return
+        is_begun = False
+
+        def delete_settings(topics: "TopicManager") -> None:
+            nonlocal is_begun
+            self._delete_settings(topics, note)
+            is_begun = True
+
+        try:
+            if alone:
+                # The write lock is held already: the topics need no lock of their own.
+                topics = self._table.open(nullcontext)
+                delete_queues(self.view, self._topic, before=lambda: delete_settings(topics))
+            else:
+                self._delete_beside_writers(delete_settings)
+        except StoreNotWritableError as error:
+            if not is_begun:
+                raise
+            raise PartlyDone(
+                f"a part of topic {self._topic} was deleted, but not all: {error}; remove the "
+                "cause, then repeat the command"
+            ) from error
 
     def _hold_alone(self, holding: ExitStack) -> bool:
         """Hold the store alone, if no other process of rmqctl has it open for writing.
@@ -134,14 +154,14 @@ class TopicDeletion(GuardedChange):
             entry = {"topic": self._topic, **note, "old": None, "new": None}
             Journal(self.view.root).append(entry, now_ms())
 
-    def _delete_beside_writers(self, note: Mapping[str, Any]) -> None:
+    def _delete_beside_writers(self, delete_settings: "Callable[[TopicManager], None]") -> None:
         """Delete settings and queues under one write lock, as one of the store's writers."""
         from storage.store import MessageStore
 
         with MessageStore.open(self.view.root) as store:
             # The write lock is held by then: the topics need no lock of their own.
             topics = self._table.open(nullcontext)
-            store.delete_queues(self._topic, lambda: self._delete_settings(topics, note))
+            store.delete_queues(self._topic, lambda: delete_settings(topics))
 
     def _plan(self) -> list[DeletedTopicRow]:
         parts: list[tuple[str, str | None, int, str, str]] = []

@@ -2,6 +2,7 @@
 
 import errno
 import os
+from contextlib import nullcontext
 
 import pytest
 
@@ -116,3 +117,34 @@ def test_a_disk_that_is_full_after_a_part_of_a_group_is_said_so(dead, no_space_f
     again = run(*GROUP)
     assert again.code == 5, "nothing is left but what the full disk keeps"
     assert len(run("consume", "%DLQ%g", "-e", "-q").lines) == 3
+
+
+@pytest.fixture
+def broken_files(monkeypatch):
+    """A disk that cannot remove files of a queue, until the list is empty."""
+    broken, unlink = [True], os.unlink
+
+    def refuse(path, *args, **kwargs):
+        if broken and "/consumequeue/" in os.fsdecode(path):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), os.fsdecode(path))
+        unlink(path, *args, **kwargs)
+
+    monkeypatch.setattr(os, "unlink", refuse)
+    return broken
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [TOPIC, GROUP], ids=["topic", "group"])
+@pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside a writer"])
+def test_queues_that_stay_when_the_settings_are_gone_are_said_so(
+    dead, command, beside, broken_files
+):
+    with MessageStore.open(dead) if beside else nullcontext():
+        done = run(*command)
+        broken_files.clear()
+    assert (done.code, done.raw) == (8, b""), done.err
+    assert "a part of topic %DLQ%g was deleted, but not all: " in done.err
+    assert "Input/output error" in done.err
+    assert b'"%DLQ%g"' not in (dead / "config" / "topics.json").read_bytes()
+    assert run(*command).code in (0, 3)
+    assert run("topic", "describe", "%DLQ%g").code == 3
