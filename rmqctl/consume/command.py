@@ -191,6 +191,7 @@ def consume(
         raise UsageProblem("--sort prints after all is read, so it needs an end, such as --exit")
     most = min((n for n in (count, cli.view.limit) if n is not None), default=None)
     picks = cli.view.picks
+    filters = bool(cli.view.where or chosen.tags or chosen.predicate)
     if group is not None and commit is not False and len(set(topics)) > 1:
         raise UsageProblem(
             "a member of a group reads one topic here; start one per topic, or read without --group"
@@ -202,6 +203,7 @@ def consume(
         None if picks else most,
         follow or not (ends_by_itself or most is not None),
         stop_at_end or ends,
+        most is not None and filters and not cli.view.sort,
     )
     reader = _group(cli, group, commit, from_where, consume_timestamp)
     if options.broadcast and position is not None and position.begin is not None:
@@ -273,6 +275,8 @@ class _Reading(NamedTuple):
     follow: bool
     ends: bool
     """Whether queues are read up to an end."""
+    most_picked: bool
+    """Whether it stops after so many messages that filters pick."""
 
 
 def _position(cli: Cli, offset: str | None, chosen: MessageFilter) -> "Position | None":
@@ -483,7 +487,8 @@ def _run(
             all_queues=chosen.queues is None,
             tell=cli.warn,
         )
-        with cli.progress("consume", "messages", selection.total(whole)) as progress:
+        total = None if reading.most_picked else selection.total(whole, reading.most)
+        with cli.progress("consume", "messages", total) as progress:
             run.run(progress)
     if run.unreadable:
         cli.left_out(

@@ -269,11 +269,12 @@ def backlog(broker: "EmbeddedBroker", topic: str, spans: Sequence[Span]) -> int:
     )
 
 
-def total(spans: Sequence[Span]) -> int | None:
-    """Number of messages in the spans; None if they have no end."""
+def total(spans: Sequence[Span], most: int | None = None) -> int | None:
+    """Number of messages in the spans, up to ``most``; None if they have no end."""
     if any(span.end is None for span in spans):
         return None
-    return sum((span.end or 0) - span.start for span in spans)
+    number = sum((span.end or 0) - span.start for span in spans)
+    return number if most is None else min(number, most)
 
 
 FROM_WHERE: Mapping[str, ConsumeFromWhere] = {

@@ -163,11 +163,11 @@ class _Pace:
         if self._pace is None:  # it begins with the first message, not with the plan
             self._pace = Pace(self._rate, sleep=self._sleep)
         self._pace.portion(1)
-        if self._ends.is_set():
-            raise Stopped
+        self._sleep(0)
 
     def _sleep(self, seconds: float) -> None:
-        self._ends.wait(seconds)
+        if self._ends.wait(seconds):  # not at the due time, which may be centuries away
+            raise Stopped
 
     def end(self) -> None:
         """End the wait."""

@@ -125,7 +125,9 @@ def marked(pane: "Pane") -> list[Any]:
         many = len(table.marked)
         gone = len(table.marked.difference(map(table.key_of, table.all_rows)))
         if gone:
-            raise ValueError(f"{gone} of {many} marked rows are gone; * twice takes all marks off")
+            shown = set(map(table.key_of, table.shown))
+            key = "*" if shown <= table.marked else "* twice"  # the first one marks the others
+            raise ValueError(f"{gone} of {many} marked rows are gone; {key} takes all marks off")
         raise ValueError(f"{many - len(rows)} of {many} marked rows are not shown (a filter?)")
     if not rows and (row := pane.row()) is not None:
         rows = [row]

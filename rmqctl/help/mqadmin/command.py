@@ -1,7 +1,6 @@
 """``rmqctl mqadmin``: commands with mqadmin's names and options."""
 
 import shlex
-import sys
 from typing import Annotated
 
 import typer
@@ -89,7 +88,6 @@ def _run(cli: Cli, line: list[str]) -> int:
 
     cli.say(f"rmqctl {shlex.join(line)}")
     cli.out.flush()
-    sys.stderr.flush()
     root = lazy.root()
     with root.make_context("rmqctl", line, obj=cli) as ctx:
         result: object = root.invoke(ctx)

@@ -53,6 +53,44 @@ def test_consume(orders, shown, more):
     assert (sum(one.shares), one.total) == (3000, 3000)
 
 
+@pytest.mark.parametrize("queues", [1, 3])
+@pytest.mark.parametrize(
+    ("more", "passed"),
+    [
+        (["-c", 1100], 1100),
+        (["--limit", 1100], 1100),
+        (["-c", 9000], 3000),
+        (["--last", 700, "-c", 500], 500),
+        (["-o", "csv", "--sort", "queue_offset", "--limit", 5], 3000),
+        (["-o", "csv", "--where", "queue_offset >= 0"], 3000),
+    ],
+)
+def test_consume_up_to_a_number(store, shown, queues, more, passed):
+    run("topic", "create", "t", "--queues", queues)
+    assert run("produce", "t", "-q", stdin=b"text\n" * 3000).code == 0
+    before = len(shown)
+    assert run("consume", "t", "-e", *more).code == 0
+    (one,) = shown[before:]
+    assert (sum(one.shares), one.total) == (passed, passed)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ["-c", 10, "--key", "k5"],
+        ["-c", 10, "--tag", "t"],
+        ["-c", 10, "--regex", "[05]$"],
+        ["--limit", 10, "-o", "csv", "--where", "queue_offset > 10"],
+        ["-c", 10, "-o", "csv", "--where", "queue_offset > 10"],
+    ],
+)
+def test_consume_up_to_a_number_of_what_a_filter_picks_has_no_total(orders, shown, more):
+    before = len(shown)
+    run("consume", "orders", "-e", *more)
+    (one,) = shown[before:]
+    assert one.total is None
+
+
 @pytest.mark.parametrize(
     ("options", "line"),
     [

@@ -7,7 +7,7 @@ import pytest
 from broker.embedded.broker import EmbeddedBroker
 from rmqctl.console.looks.look import Place, Progress, Source
 from rmqctl.console.plans import planning, stores
-from rmqctl.console.plans.dead_letters import Letters, Redrive, acknowledge
+from rmqctl.console.plans.dead_letters import Letters, Redrive, _Pace, acknowledge
 from rmqctl.console.plans.wish import Stopped
 from storage.clock import now_ms
 from storage.format.message import Message
@@ -151,3 +151,22 @@ def test_a_plan_that_was_left_and_fails_late_is_not_about_the_next_change(stocke
         assert sheet.banner == sheet.problem == ""
 
     drive(stocked, steps, "groups", size=(140, 40))
+
+
+@pytest.mark.parametrize("rate", [1.0, 1e-6 / 3600, 5e-324])
+def test_a_wait_for_the_rate_ends_at_once_however_long_it_is(rate):
+    ended = []
+    pace = _Pace(rate)
+
+    def send():
+        pace.wait()
+        pace.end()
+        try:
+            pace.wait()
+        except Stopped as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=send, daemon=True)
+    thread.start()
+    thread.join(10)
+    assert len(ended) == 1
