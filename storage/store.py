@@ -428,12 +428,19 @@ class MessageStore(ForkAware):
         StoreNotWritableError and CorruptFileError: nothing has happened unless it has returned.
         """
         self.check_usable()
+        may_begin = False  # an append, or a deletion, of a dead writer is finished first
+
+        def nothing_refuses() -> None:
+            nonlocal may_begin
+            before()
+            may_begin = True
+
         with self._write_lock.held():
             try:
-                return self._appender.delete_queues(topic, before)
+                return self._appender.delete_queues(topic, nothing_refuses)
             except OSError as error:
                 reason = error.strerror or str(error)
-                if self._shared.words[_STAGE]:
+                if may_begin and self._shared.words[_STAGE]:
                     reason += "; the next process that writes the store finishes the deletion"
                 path = Path(error.filename) if error.filename else self.root
                 raise StoreNotWritableError(path, reason) from error

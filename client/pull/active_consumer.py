@@ -128,7 +128,7 @@ class ActiveConsumer(Consumer):
     def do_rebalance(self) -> None:
         """See ConsumerInner."""
         with self.rebalance.lock:  # a shutdown waits for the round, and none comes after it
-            if self._state is ServiceState.RUNNING and self.rebalance.subscriptions:
+            if self._state is ServiceState.RUNNING:
                 self.rebalance.do_rebalance()
 
     def persist_consumer_offset(self) -> None:

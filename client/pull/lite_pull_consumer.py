@@ -120,8 +120,8 @@ class LitePullConsumer(ActiveConsumer):
             self._want(topic, selector)
 
     def unsubscribe(self, topic: str) -> None:
-        """Unsubscribe from a topic; its queues are given up at once, or at the end of a rebalance
-        that takes long."""
+        """Unsubscribe from a topic; its queues are given up at once, or with a rebalance where one
+        takes long."""
         with self._lock:
             super().unsubscribe(topic)
             if self._state is ServiceState.RUNNING:
@@ -157,6 +157,12 @@ class LitePullConsumer(ActiveConsumer):
             if self._assigned is not None:
                 self._take_assigned()
         self._next_auto_commit = time.monotonic() + self.config.auto_commit_interval_ms / 1000
+
+    def do_rebalance(self) -> None:
+        """See ConsumerInner; assigned queues stay."""
+        with self.rebalance.lock:
+            if self._assigned is None:
+                super().do_rebalance()
 
     def _take_assigned(self) -> None:
         with self.rebalance.lock:

@@ -230,6 +230,10 @@ class Rebalance:
 
     def truncate_message_queue_not_my_topic(self) -> None:
         """Give up queues of topics that are subscribed no more. Needs the lock."""
-        for queue, process_queue in list(self.process_queues.items()):
-            if queue.topic not in self.subscriptions:
-                self._give_up(queue, process_queue)
+        topics = {
+            queue.topic
+            for queue, process_queue in list(self.process_queues.items())
+            if queue.topic not in self.subscriptions and self._give_up(queue, process_queue)
+        }
+        for topic in sorted(topics):
+            self._rules.message_queue_changed(topic, (), ())

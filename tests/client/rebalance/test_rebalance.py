@@ -12,6 +12,7 @@ from broker.errors import BrokerSystemError
 from client.consumer.consumer_config import ConsumerConfig
 from client.listener.listener import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
 from client.listener.process_queue import PULL_MAX_IDLE_TIME_MS
+from client.pull.lite_pull_consumer import LitePullConsumer
 from client.push.push_consumer import PushConsumer
 from client.rebalance.allocate import AllocateAveragely
 from client.runtime.client_config import ClientConfig
@@ -416,3 +417,61 @@ def test_one_group_with_64_queues_and_16_members_divides_them_evenly(broker, mak
     assert sorted(taken) == list(range(64))
     assert {len(ids(member)) for member in members} == {4}
     broker.send(Message("T", b"x"), 63)
+
+
+@pytest.mark.parametrize("kind", [PushConsumer, LitePullConsumer])
+def test_queues_of_topics_that_are_given_up_are_announced_no_more(broker, manager, kind):
+    config = ConsumerConfig(pull_threshold_for_topic=800)
+    settings = {"config": config} if kind is PushConsumer else {}
+    for topic in ("T", "U", "V"):
+        fill(broker, 0, topic=topic)
+    consumer = kind("g", brokers=[broker], manager=manager, **settings)
+    for topic in ("T", "U", "V"):
+        consumer.subscribe(topic)
+    if kind is PushConsumer:
+        consumer.register_message_listener(Heard())
+
+    def announced() -> set[str]:
+        (client,) = broker.consumer_connection("g")
+        assert [*client.consumer.queues] == consumer.rebalance.queues()
+        return {queue.topic for queue in client.consumer.queues}
+
+    with consumer:
+        rebalance(consumer)
+        assert announced() >= {"T", "U", "V"}
+        consumer.unsubscribe("T")
+        consumer.unsubscribe("V")
+        if kind is PushConsumer:
+            rebalance(consumer)
+            flow_control = consumer.pull_loop.flow_control
+            assert flow_control.pull_threshold_for_queue == 800 // len(consumer.process_queues)
+        assert announced() - {"%RETRY%g"} == {"U"}
+
+
+def test_queues_that_are_in_use_while_their_topic_is_unsubscribed_go_with_the_next_round(
+    broker, manager
+):
+    fill(broker)
+    consumer = LitePullConsumer("g", brokers=[broker], manager=manager)
+    consumer.subscribe("T")
+    with consumer:
+        rebalance(consumer)
+        held, goes_on = threading.Event(), threading.Event()
+
+        def hold() -> None:
+            with consumer.rebalance.lock:
+                held.set()
+                goes_on.wait(60)
+
+        holder = threading.Thread(target=hold)
+        holder.start()
+        assert held.wait(20)
+        consumer.unsubscribe("T")
+        goes_on.set()
+        holder.join()
+        rebalance(consumer)
+        assert consumer.assignment() == []
+        chosen = [MessageQueue("T", "broker-a", 1)]
+        consumer.assign(chosen)
+        rebalance(consumer)
+        assert consumer.assignment() == chosen

@@ -14,8 +14,8 @@ import pytest
 from storage.config import FlushDiskType, StoreConfig
 from storage.configs.deleted_topics import DELETED_FILE, read_deleted_topics
 from storage.coordination.kept_links import KEPT
-from storage.coordination.shared_state import STAGE_DELETE, STAGE_NONE, Word
-from storage.errors import CorruptFileError, StoreNotWritableError
+from storage.coordination.shared_state import STAGE_DELETE, STAGE_DISPATCH, STAGE_NONE, Word
+from storage.errors import CorruptFileError, StoreBrokenError, StoreNotWritableError
 from storage.format.encode_column import prepare_column
 from storage.format.names import OURS
 from storage.format.prepared import PreparedRecords
@@ -264,6 +264,42 @@ def test_a_deletion_that_an_error_breaks_off_is_finished_by_the_next_writer(root
         assert set(read_deleted_topics(root)) == {TOPIC}
         assert put(one, "new") == 0
         assert names(two.view) == ["new"]
+
+
+@pytest.mark.parametrize("stage", [STAGE_DISPATCH, STAGE_DELETE])
+def test_a_deletion_that_did_not_begin_is_not_called_one_that_is_finished(
+    root: Path, stage: int
+) -> None:
+    """A full disk keeps what another writer left half done from being finished first."""
+    failing = [True]
+
+    def fail(instant: Instant) -> None:
+        full = instant.what.endswith(DELETED_FILE) or "/New/" in instant.what
+        if failing[0] and instant.kind == "rename" and full:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), instant.what)
+
+    with (
+        MessageStore.open(root, CONFIG, fs=WatchedFileSystem(fail)) as two,
+        MessageStore.open(root, CONFIG, fs=WatchedFileSystem(fail)) as one,
+        StoreView.open(root) as reader,
+    ):
+        put(two, "old")
+        put(two, "other", OTHER)
+        if stage == STAGE_DELETE:
+            with pytest.raises(StoreNotWritableError, match="finishes the deletion"):
+                one.delete_queues(OTHER)
+        else:
+            with pytest.raises(StoreBrokenError):
+                put(one, "new", "New")
+        assert words(two)[Word.STAGE] == stage
+        called: list[int] = []
+        with pytest.raises(StoreNotWritableError, match="No space left on device$"):
+            two.delete_queues(TOPIC, lambda: called.append(1))
+        assert not called
+        assert names(reader) == ["old"]
+        failing[0] = False
+        assert two.delete_queues(TOPIC) == 1
+        assert names(reader, OTHER) == ([] if stage == STAGE_DELETE else ["other"])
 
 
 @pytest.mark.crash
