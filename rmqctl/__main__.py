@@ -49,9 +49,15 @@ def _start_in_utf8() -> None:
     """
     if sys.flags.utf8_mode or sys.getfilesystemencoding() == "utf-8" or not sys.executable:
         return
+    import ctypes  # lazy: few calls come here
+
+    # As the C library decoded them: Python's codec of an encoding may lack some of its characters.
+    encode = ctypes.pythonapi.PyUnicode_EncodeLocale
+    encode.argtypes, encode.restype = (ctypes.py_object, ctypes.c_char_p), ctypes.py_object
     try:
-        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
-    except OSError:  # the interpreter is gone: only paths that are not ASCII suffer
+        words = [encode(word, b"surrogateescape") for word in sys.orig_argv[1:]]
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *words])
+    except (OSError, ValueError):  # the interpreter is gone: only paths that are not ASCII suffer
         return
 
 

@@ -211,19 +211,22 @@ def test_text_is_utf_8_whatever_the_locale(locale):
 
 
 LATIN_1 = "de_DE.ISO-8859-1"
+EUC_JP = "ja_JP.EUC-JP"
 
 
 @pytest.fixture(scope="module")
 def locales(tmp_path_factory):
-    """A folder with a locale whose encoding is ISO 8859-1."""
+    """A folder with a locale whose encoding is ISO 8859-1, and one of EUC-JP."""
     folder = tmp_path_factory.mktemp("locales")
-    command = ["localedef", "-i", "de_DE", "-f", "ISO-8859-1", str(folder / LATIN_1)]
-    if shutil.which(command[0]) is None or subprocess.run(command, check=False).returncode:
-        pytest.skip("needs localedef and its source of de_DE")
+    for name in (LATIN_1, EUC_JP):
+        source, _, encoding = name.partition(".")
+        command = ["localedef", "-i", source, "-f", encoding, str(folder / name)]
+        if shutil.which(command[0]) is None or subprocess.run(command, check=False).returncode:
+            pytest.skip(f"needs localedef and its source of {source}")
     return folder
 
 
-@pytest.mark.parametrize("locale", ["C", LATIN_1])
+@pytest.mark.parametrize("locale", ["C", LATIN_1, EUC_JP])
 @pytest.mark.slow
 def test_paths_are_utf_8_whatever_the_locale(locale, locales, tmp_path):
     env = {"LC_ALL": locale, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
@@ -231,8 +234,8 @@ def test_paths_are_utf_8_whatever_the_locale(locale, locales, tmp_path):
     encoding = "import sys; print(sys.getfilesystemencoding())"
     command = [sys.executable, "-c", encoding]
     there = subprocess.run(command, env={**os.environ, **options["env"]}, capture_output=True)
-    assert there.stdout.strip() in (b"ascii", b"iso8859-1")
-    store, lines = "b\u00fccher", tmp_path / "\u00fc.txt"
+    assert there.stdout.strip() in (b"ascii", b"iso8859-1", b"euc_jp")
+    store, lines = "b\u00fccher \u65e5\u672c", tmp_path / "\u00fc.txt"
     lines.write_text("\u00fc\n")
     made = call("store", "init", store, "-q", **options)
     assert (made.code, made.err) == (0, "")
