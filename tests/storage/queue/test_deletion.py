@@ -78,7 +78,7 @@ def test_a_folder_among_the_files_of_a_queue_is_refused_before_anything_happens(
 class FullDisk(FileSystem):
     """A disk that has no room for another file, but for the changes of names."""
 
-    def create_beside(self, path):
+    def create_beside(self, path, folder=None):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
 
