@@ -21,7 +21,7 @@ from storage.configs.config_file import give_up
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, PRE_BLANK, PRE_BLANK_SIZE
 from storage.format.names import OURS, SET_ASIDE_FOLDER, file_name
 
-from .queues import length_of, read_units
+from .queues import read_units
 
 if TYPE_CHECKING:
     from numpy import ndarray
@@ -57,7 +57,7 @@ class QueueLengths:
         """The files of a queue that count, all of the store's length when this returns."""
         for number, first in enumerate(files):
             path = folder / file_name(first)
-            if length_of(path) == self._file_size:
+            if path.stat().st_size == self._file_size:
                 continue
             later = files[number:]
             kept, end = self._kept(folder, later, is_all=number == 0)
@@ -116,7 +116,7 @@ class QueueLengths:
         data = whole.tobytes()
         if len(old) == self._file_size and old.startswith(data):
             return
-        modified = path.lstat().st_mtime_ns // 1_000_000
+        modified = path.stat().st_mtime_ns // 1_000_000
         if is_file:
             self._write(self._free_name(path), old, len(old), modified)
         else:

@@ -193,7 +193,7 @@ class QueueRecovery:
     def _whole_files(self, folder: Path) -> list[int]:
         """The files of a queue that count, all of the store's length when this returns."""
         files = self._files(folder)
-        if all(length_of(folder / file_name(one)) == self._file_size for one in files):
+        if all((folder / file_name(one)).stat().st_size == self._file_size for one in files):
             return files
         from .queue_lengths import QueueLengths  # what few recoveries need
 
@@ -222,11 +222,6 @@ class QueueRecovery:
 
     def _read(self, folder: Path, first: int) -> ndarray:
         return read_units(folder / file_name(first))
-
-
-def length_of(path: Path) -> int:
-    """Length of a file, -1 of what is none."""
-    return path.stat().st_size if path.is_file() else -1
 
 
 def read_units(path: Path) -> ndarray:

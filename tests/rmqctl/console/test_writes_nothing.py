@@ -256,7 +256,7 @@ def store_with_members(tmp_path):
     def announced():
         return sorted(
             [queue.queue_id for queue in member.consumer.queues or () if queue.topic == "T"]
-            for member in members_by_group(store)["g"]
+            for member in members_by_group(store, with_queues=True)["g"]
         )
 
     with consumer_puppet(store, "g", "a") as member, consumer_puppet(store, "g", "b") as dead:

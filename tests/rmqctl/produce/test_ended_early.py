@@ -79,7 +79,9 @@ def test_the_array_of_what_is_stored_ends(store, tmp_path, number, code, more):
     given = ("produce", "t", tmp_path / "lines", "--rate", "50/s", "-o", "json", *more)
     with start(*given) as process:
         until(lambda: (store / "consumequeue" / "t").exists(), "a topic")
-        until(lambda: stored() > 2, "acknowledged messages")
+        until(lambda: stored() > 2, "stored messages")
+        seen = stored()
+        until(lambda: stored() > seen, "acknowledged messages: the next call has begun")
         read = b"" if more else os.read(process.stdout.fileno(), 1)
         process.send_signal(number)
         out, err = process.communicate(timeout=30)
