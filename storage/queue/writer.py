@@ -46,8 +46,8 @@ class ConsumeQueueTable:
         self._second_names = KeptLinks(fs, root)
         self.opened: OrderedDict[tuple[str, int], MappedFileQueue] = OrderedDict()
         """The most recently written queues, by (topic, queue id)."""
-        self._reachable: set[Path] = set()
-        """Folders of queues into which new files can be renamed."""
+        self._reachable: set[tuple[str, int]] = set()
+        """Queues into whose folders new files can be renamed."""
         self.slots: dict[tuple[str, int], int] = {}
         """The slot of the shared state that each queue had when its files were opened."""
 
@@ -59,6 +59,7 @@ class ConsumeQueueTable:
             files = self.opened.pop(key, None)
             if files is not None:
                 files.close()
+            self._reachable.discard(key)
             self.slots[key] = slot
 
     def files(self, topic: str, queue_id: int) -> MappedFileQueue:
@@ -92,17 +93,18 @@ class ConsumeQueueTable:
             offset = first * CQ_STORE_UNIT_SIZE
             files = opened.get(queue)
             if files is None or offset - offset % size not in files.opened:
-                self._open(self.files(*queue), offset)
+                self._open(queue, offset)
 
-    def _open(self, files: MappedFileQueue, offset: int) -> None:
+    def _open(self, queue: tuple[str, int], offset: int) -> None:
+        files = self.files(*queue)
         first = offset - offset % self._file_size
         try:
             found = files.find(offset)
         except PermissionError as error:
             raise StoreNotWritableError(files.path(first), "no permission") from error
-        if files.directory not in self._reachable:
+        if queue not in self._reachable:
             refuse_other_file_system(files.directory, self._staging)
-            self._reachable.add(files.directory)
+            self._reachable.add(queue)
         if found is None:
             refuse_unwritable_folders(files.directory, self._staging)
             refuse_without_descriptors()
