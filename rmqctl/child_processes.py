@@ -45,7 +45,7 @@ def run_on_terminal(
                 for number in noted:
                     signal.raise_signal(number)
                 process.communicate(given)
-            except BaseException:
+            except BaseException:  # a signal or the time limit: the program must not go on alone
                 process.terminate()
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(_END_S)

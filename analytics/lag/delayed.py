@@ -30,6 +30,27 @@ class DelayedMessages(NamedTuple):
     """Its target topic."""
     queue_id: int
 
+    def as_row(
+        self,
+    ) -> tuple[int, str, list[str], str, int, int, int, int, str | None, int, int, int]:
+        """What tables and lists show of it: when it is due, its id, keys, target topic and queue,
+        level, attempts, store time, tag, bytes, offset in the queue of the level, log offset."""
+        message = self.message
+        return (
+            self.due_timestamp,
+            message.msg_id,
+            list(message.keys),
+            self.topic,
+            self.queue_id,
+            self.level,
+            message.reconsume_times,
+            message.store_timestamp,
+            message.tags,
+            message.store_size,
+            message.queue_offset,
+            message.commitlog_offset,
+        )
+
 
 class Level(NamedTuple):
     """Position of one delay level."""

@@ -26,19 +26,4 @@ def delayed_rows(broker: EmbeddedBroker, name: str, wanted: Wanted) -> Iterator[
     for level in levels(view):
         for one in waiting(view, level):
             if wanted.takes_topic(one.topic):
-                message = one.message
-                yield DelayedRow(
-                    name,
-                    one.due_timestamp,
-                    message.msg_id,
-                    list(message.keys),
-                    one.topic,
-                    one.queue_id,
-                    one.level,
-                    message.reconsume_times,
-                    message.store_timestamp,
-                    message.tags,
-                    message.store_size,
-                    message.queue_offset,
-                    message.commitlog_offset,
-                )
+                yield DelayedRow(name, *one.as_row())

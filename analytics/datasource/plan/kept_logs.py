@@ -66,9 +66,9 @@ def _with_ends(options: Options, looks: LogLooks, logs: Sequence[LogNow]) -> Seq
             continue
         if options.table == "messages" and options.on_damage == FAIL:
             raise DamagedError(f"{log.lost}; onDamage=skip reads those before them")
-        if log.lost not in looks.told:
+        if log.lost not in looks.logged:
             logger.warning("%s", log.lost)
-            looks.told.add(log.lost)
+            looks.logged.add(log.lost)
     return logs
 
 

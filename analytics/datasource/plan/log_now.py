@@ -119,7 +119,7 @@ class LogLooks:
     """Looks at logs, each from the one before."""
 
     def __init__(self) -> None:
-        self.told: Final[set[str]] = set()
+        self.logged: Final[set[str]] = set()
         """Sentences about lost messages that the log has by now."""
         self._before: dict[str, LogNow] = {}
 

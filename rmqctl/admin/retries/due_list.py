@@ -131,22 +131,7 @@ def delayed_messages(
 
 def delayed_row(one: DelayedMessages) -> DelayedRow:
     """The row of a message that waits."""
-    message = one.message
-    return DelayedRow(
-        one.due_timestamp,
-        message.msg_id,
-        list(message.keys),
-        one.topic,
-        one.queue_id,
-        one.level,
-        message.reconsume_times,
-        message.store_timestamp,
-        message.tags,
-        message.store_size,
-        message.queue_offset,
-        message.commitlog_offset,
-        message.offset_msg_id,
-    )
+    return DelayedRow(*one.as_row(), one.message.offset_msg_id)
 
 
 def group_of(topic: str) -> str | None:

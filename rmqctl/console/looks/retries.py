@@ -41,10 +41,10 @@ def _retries(source: Source, place: Place) -> Iterable[Any]:
     if kept is None or kept[0] != wanted:
         notices: list[str] = []
 
-        def told(done: int, total: int) -> None:
+        def advance(done: int, total: int) -> None:
             source.advance(Progress(done, total, "messages"))
 
-        rows = found.rows(left_out=notices.append, on_progress=told)
+        rows = found.rows(left_out=notices.append, on_progress=advance)
         kept = source.memory[_MEMORY] = wanted, rows, notices
     for notice in kept[2]:
         source.notice(notice)

@@ -109,13 +109,13 @@ def test_the_offset_advances_over_the_finished_head_only(bench):
 
 def test_a_real_queue_that_can_be_none_stops_nothing(bench):
     store_waiting(bench.broker, REAL_QID="2147483648")
-    bench.send(b"behind it")
+    bench.send(b"after it")
     bench.pass_time(1_000)
     bench.executor.finish()
     bench.executor.finish()
     bench.pass_time(10)
     assert bench.progress() == (2, 0)
-    assert bench.bodies() == [b"behind it"]
+    assert bench.bodies() == [b"after it"]
 
 
 def test_only_so_many_puts_are_under_way(bench):

@@ -61,12 +61,12 @@ class Looks:
 
     def read(self, now):
         """The rows of all looks, beside those of the commands; and how many messages were read."""
-        told: list[object] = []
+        reports: list[object] = []
         with EmbeddedBroker.open(self.store, read_only=True) as broker:
-            source = Source(broker, now, told.append, self.memory, told.append)
+            source = Source(broker, now, reports.append, self.memory, reports.append)
             rows = [list(look.read(source, Place("agenda", (GROUP,)))) for look in LOOKS]
             assert rows == expected(broker.view, broker, now)
-        return len([said for said in told if isinstance(said, Progress)])
+        return len([said for said in reports if isinstance(said, Progress)])
 
 
 @pytest.mark.slow
