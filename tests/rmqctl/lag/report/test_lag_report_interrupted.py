@@ -39,7 +39,7 @@ def test_an_interrupted_report_leaves_nothing(wanted: str, tmp_path: Path) -> No
     place = tmp_path / "here"
     place.mkdir()
     running = subprocess.Popen(
-        [sys.executable, "-P", "-m", "rmqctl", "lag", "report", "-q"]
+        [sys.executable, "-X", "faulthandler", "-P", "-m", "rmqctl", "lag", "report", "-q"]
         + ["-S", str(golden.store("basic-4.9"))],
         cwd=place,
         env={
@@ -60,7 +60,11 @@ def test_an_interrupted_report_leaves_nothing(wanted: str, tmp_path: Path) -> No
         java = java_of(running.pid)
         time.sleep(0.005)
     running.send_signal(signal.SIGINT)
-    out, err = running.communicate(timeout=PATIENCE_S)
+    try:
+        out, err = running.communicate(timeout=PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        running.send_signal(signal.SIGABRT)  # its threads' stacks are shown as standard error
+        out, err = running.communicate(timeout=PATIENCE_S)
     assert (running.returncode, err) == (130, ""), err
     assert out == ""
     while Path(f"/proc/{java}").exists():
