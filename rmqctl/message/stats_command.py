@@ -69,7 +69,7 @@ def stats(
     with view_of(cli) as view, ScanDisplay(cli, "count") as shown:
         from rmqctl.message.search.query import build_query
 
-        query = build_query(cli, view, None, topics or None, None, needs_filter=False)
+        query = build_query(cli, view, None, topics or None, "body", needs_filter=False)
         counted = messages.stats(view, query, by, zone=cli.zone, jobs=jobs, on_progress=shown)
         if counted.damaged:
             cli.left_out(

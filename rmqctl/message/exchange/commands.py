@@ -94,7 +94,7 @@ def export(
     with view_of(cli) as view:
         from rmqctl.message.search.query import build_query
 
-        query = build_query(cli, view, None, topics or None, None, needs_filter=False)
+        query = build_query(cli, view, None, topics or None, "body", needs_filter=False)
         _export(cli, view, query, None if shown else form, rules, save, jobs)
 
 

@@ -88,6 +88,15 @@ def test_a_filter_by_id_takes_both_kinds(orders):
     assert found(*ids) == [1, 3]
 
 
+def test_a_regex_of_an_export_and_of_stats_is_one_of_bodies(orders):
+    assert found("--regex", "^red$") == []
+    for words in (["message", "export"], ["message", "stats", "-o", "json"]):
+        inside = run(*words, "t", "--regex", "^plain").out
+        beside = run(*words, "t", "--regex", "^red$").out  # the value of a property
+        assert inside != beside
+        assert beside == run(*words, "t", "--regex", "^nothing$").out
+
+
 @pytest.mark.slow
 @pytest.mark.feature(14, 15)
 def test_from_and_to_are_half_open(orders):
