@@ -56,7 +56,7 @@ class SparkJvm:
 
         deadline = time.monotonic() + _START_S
         while not self._info.is_file():
-            if self._process.poll() is not None or time.monotonic() > deadline:
+            if self._has_ended() or time.monotonic() > deadline:
                 raise SparkFailedError("its JVM ended before it was ready")
             time.sleep(_LOOK_S)
         data = self._info.read_bytes()
@@ -73,12 +73,27 @@ class SparkJvm:
             self._kill()
         if self._process.stdin is not None:
             self._process.stdin.close()
-        try:
-            self._process.wait(_END_S)
-        except subprocess.TimeoutExpired:
+        if not self._wait_for_its_end():
             self._kill()
-            self._process.wait()
+            self._wait_for_its_end()
+        self._process.poll()
         self._wait_for_the_others()
+
+    def _has_ended(self) -> bool:
+        """Popen's own look takes a lock, and an interrupt at that moment never gives it back."""
+        try:
+            options = os.WEXITED | os.WNOHANG | os.WNOWAIT
+            return os.waitid(os.P_PID, self._process.pid, options) is not None
+        except ChildProcessError:
+            return True
+
+    def _wait_for_its_end(self) -> bool:
+        deadline = time.monotonic() + _END_S
+        while not self._has_ended():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(_LOOK_S)
+        return True
 
     def _kill(self) -> None:
         """Kill the whole session: the JVM's parent is a shell, with a JVM that works out its
