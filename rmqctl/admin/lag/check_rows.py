@@ -48,7 +48,10 @@ class CheckResult(NamedTuple):
     """The outcome of ``lag check``."""
 
     as_of: Annotated[int, "time of the check"]
-    verdict: Annotated[Verdict, "the worst: CRITICAL, then WARNING, then UNKNOWN, then OK"]
+    verdict: Annotated[
+        Verdict,
+        "the worst: CRITICAL, WARNING, UNKNOWN, OK; with limits CRITICAL, UNKNOWN, WARNING, OK",
+    ]
     code: Annotated[int, "the exit code: 0, 1, 2 or 3"]
     summary: Annotated[str, "summary in one line"]
     groups: Annotated[list[CheckedGroup], "the verdict of each group and topic"]

@@ -1,14 +1,16 @@
 """Verdicts, and their text for monitoring systems: pure, with names that mean mischief."""
 
+import itertools
 import re
 
 import pytest
 
-from rmqctl.admin.lag.check_rows import Verdict
+from rmqctl.admin.lag.check_rows import CheckResult, Verdict
 from rmqctl.admin.lag.limits import Limit, Limits, check
 from rmqctl.admin.lag.rows import LagRow
 from rmqctl.admin.lag.unknown import Unknown
 from rmqctl.lag.check.monitoring import nagios, prometheus
+from rmqctl.output.fields import fields_of
 
 NOW = 1_700_000_000_000
 
@@ -284,3 +286,19 @@ def test_a_summary_names_the_reasons_of_each_group():
     assert check([row(lag=9, dlq=9)], limits, NOW).summary == (
         "g in t: lag 9 messages (limit 1), 9 dead letters (limit 1)"
     )
+
+
+@pytest.mark.feature(48, 130)
+def test_the_verdict_over_all_groups_is_the_worst_in_the_order_that_its_field_names():
+    (meaning,) = [field.help for field in fields_of(CheckResult) if field.name == "verdict"]
+    plain, limited = (re.findall("[A-Z]{2,}", part) for part in meaning.split("; with limits"))
+    statuses = {"CRITICAL": "STOP", "WARNING": "WARN", "UNKNOWN": "UNKNOWN", "OK": "OK"}
+    lags = {"CRITICAL": 30, "WARNING": 20, "UNKNOWN": None, "OK": 0}
+    assert sorted(plain) == sorted(limited) == sorted(statuses)
+    limits = Limits(lag=Limit(10, 20))
+    for worse, better in itertools.combinations(plain, 2):
+        rows = [row(status=statuses[word]) for word in (better, worse)]
+        assert check(rows, Limits(), NOW).verdict == Verdict[worse]
+    for worse, better in itertools.combinations(limited, 2):
+        rows = [row(lag=lags[word]) for word in (better, worse)]
+        assert check(rows, limits, NOW).verdict == Verdict[worse]
