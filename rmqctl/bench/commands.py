@@ -28,7 +28,8 @@ _Rate = Annotated[
     str | None, typer.Option(metavar="N/s", help="Messages per second (default: most possible)")
 ]
 _Duration = Annotated[
-    str | None, typer.Option(metavar="DUR", help="How long to measure (default: 10s)")
+    str | None,
+    typer.Option(metavar="DUR", help="How long to measure (default: 10s, none with --count)"),
 ]
 _Count = Annotated[
     int | None,
@@ -140,9 +141,12 @@ def both(
 @prints(BenchResult)
 def consume(
     ctx: typer.Context,
-    topic: _Topic = OWN_TOPIC,
+    topic: Annotated[str, typer.Argument(metavar="[TOPIC]", help="The topic")] = OWN_TOPIC,
     count: _Count = None,
-    duration: _Duration = None,
+    duration: Annotated[
+        str | None,
+        typer.Option(metavar="DUR", help="Stop after this time (default with --follow: 10s)"),
+    ] = None,
     follow: Annotated[
         bool,
         typer.Option("--follow", "-F", help="Read new messages of a 'bench produce', not old ones"),

@@ -157,6 +157,17 @@ def test_reading_alone_measures_a_rate(store):
     assert run("bench", "consume", "-c", 33, "-o", "json").json()["received"] == 33
 
 
+def test_a_reader_makes_no_topic_and_its_help_says_so(store):
+    result = run("bench", "consume", "nothing")
+    assert result.code == exit_codes.NOT_FOUND
+    assert "there is no topic nothing" in result.err
+    assert run("topic", "describe", "nothing").code == exit_codes.NOT_FOUND
+    text = " ".join(run("bench", "consume", "--help").out.split())
+    assert "created" not in text
+    assert "default: 10s" not in text  # without --follow there is none
+    assert "with --follow: 10s" in text
+
+
 @pytest.mark.parametrize("damaged", [[3], [*range(40)]])
 def test_what_cannot_be_read_is_said(tmp_path, damaged):
     root = new_store(tmp_path / "s", SMALL)
