@@ -10,7 +10,8 @@ DONE: Final = 0
 FAILURE: Final = 1
 """A failure without a code of its own, or an unsupported store format."""
 USAGE: Final = 2
-"""The command line is invalid, or a value on it is malformed or exceeds a limit."""
+"""The command line is invalid, a value is malformed or exceeds a limit, or no row of the input
+can be sent."""
 NOT_FOUND: Final = 3
 """The topic, group, message or store does not exist."""
 DAMAGED: Final = 4

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from rmqctl import exit_codes
 from tests.support.cli import run
 
 
@@ -118,3 +119,14 @@ def test_a_file_of_offsets_may_come_by_standard_input(store):
     assert run("offset", "import", "-", "-g", "g", "--new-group", "-y", stdin=text).code == 0
     (row,) = run("offset", "list", "-g", "g", "-o", "json").json()
     assert row["committed_offset"] == 1
+
+
+@pytest.mark.parametrize("skips", [[], ["--skip-invalid"]])
+@pytest.mark.parametrize(
+    "command",
+    ["produce t --input jsonl", "message import -", "message import - --keep-times"],
+)
+def test_the_exit_code_of_an_input_with_no_good_row_is_explained(store, command, skips):
+    result = run(*command.split(), *skips, stdin=b'{"bogus":1}\n')
+    assert result.code == exit_codes.USAGE
+    assert "no row of the input can be sent" in " ".join(run("explain", 2).out.split())
