@@ -40,13 +40,19 @@ KEYS: Final[Mapping[str, tuple[type, str]]] = {
 }
 """Every setting of a settings file: its type and meaning."""
 
-_UNFILED: Final[Mapping[str, type]] = {"config": str, "debug": bool, "dry_run": bool}
-"""Settings of variables only, not of files: RMQCTL_CONFIG, RMQCTL_DEBUG, RMQCTL_DRY_RUN."""
+VARIABLES: Final[Mapping[str, tuple[type, str]]] = {
+    "config": (str, "settings file in place of the project's and the user's"),
+    "debug": (bool, "show a traceback on errors"),
+    "dry_run": (bool, "change nothing, as --dry-run; a change without a dry run is refused"),
+}
+"""Settings of variables only, such as RMQCTL_DRY_RUN, not of files: type and meaning."""
+COLORS: Final[Mapping[str, str]] = {"NO_COLOR": "never", "FORCE_COLOR": "always"}
+"""Variables of other programs, too, and the ``color`` that each means if it has a value."""
 _LARGEST: Final = 64 << 20
 """Most bytes of a settings file."""
 _PATHS: Final = frozenset({"store"})
-_PROJECT_FILES: Final = ("rmqctl.toml", ".rmqctl.yaml", ".rmqctl.yml")
-_HOME_FILES: Final = ("config.toml", "config.yaml", "config.yml")
+PROJECT_FILES: Final = ("rmqctl.toml", ".rmqctl.yaml", ".rmqctl.yml")
+HOME_FILES: Final = ("config.toml", "config.yaml", "config.yml")
 
 
 class Value(NamedTuple):
@@ -136,12 +142,12 @@ class Settings:
     def _variable(self, name: str) -> Value | None:
         """The value of the variable, or of a standard one such as NO_COLOR."""
         variable = f"RMQCTL_{name.upper()}"
-        text = self._environ.get(variable) if name in KEYS or name in _UNFILED else None
-        if text:
-            kind = KEYS[name][0] if name in KEYS else _UNFILED[name]
-            return Value(_as_kind(kind, text, variable), f"variable {variable}")
+        known = KEYS.get(name) or VARIABLES.get(name)
+        text = self._environ.get(variable) if known else None
+        if known and text:
+            return Value(_as_kind(known[0], text, variable), f"variable {variable}")
         if name == "color":
-            for variable, choice in (("NO_COLOR", "never"), ("FORCE_COLOR", "always")):
+            for variable, choice in COLORS.items():
                 if self._environ.get(variable):
                     return Value(choice, f"variable {variable}")
         return None
@@ -222,9 +228,9 @@ class Settings:
         folder = self._working_folder
         if folder is None:
             return []
-        above = (_first_file(place, _PROJECT_FILES) for place in (folder, *folder.parents))
+        above = (_first_file(place, PROJECT_FILES) for place in (folder, *folder.parents))
         project = next((path for path in above if path), None)
-        return [Place("project", project or folder / _PROJECT_FILES[0], project is not None)]
+        return [Place("project", project or folder / PROJECT_FILES[0], project is not None)]
 
     def _system_places(self) -> list[Place]:
         folders = (self._environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(":")
@@ -277,8 +283,8 @@ def user_data_folder(environ: Mapping[str, str]) -> Path:
 
 
 def _home_place(layer: str, folder: Path) -> Place:
-    path = _first_file(folder, _HOME_FILES)
-    return Place(layer, path or folder / _HOME_FILES[0], path is not None)
+    path = _first_file(folder, HOME_FILES)
+    return Place(layer, path or folder / HOME_FILES[0], path is not None)
 
 
 def _first_file(folder: Path, names: tuple[str, ...]) -> Path | None:

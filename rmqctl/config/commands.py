@@ -9,7 +9,7 @@ import typer
 from rmqctl.cli.context import Cli, context_of, prints
 from rmqctl.cli.log_format import TEXT
 from rmqctl.cli.marks import Changes, changes, uses_no_store
-from rmqctl.cli.settings import KEYS, did_you_mean
+from rmqctl.cli.settings import KEYS, VARIABLES, did_you_mean
 from rmqctl.errors import NotFound, UsageProblem
 from rmqctl.output.values import for_terminal
 
@@ -21,7 +21,7 @@ _Project = Annotated[
 _User = Annotated[bool, typer.Option("--user", help="Use the user's file (default)")]
 _System = Annotated[bool, typer.Option("--system", help="Use the system's file")]
 _VARIABLE = "RMQCTL_"
-_NO_SETTINGS = frozenset({"config", "debug", "dry_run", "posix", "pure", "spark_jvm"})
+_NO_SETTINGS = frozenset({*VARIABLES, "posix", "pure", "spark_jvm"})
 """Variables that have a meaning but are not settings of files."""
 
 

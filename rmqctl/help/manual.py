@@ -62,7 +62,7 @@ def page_of(words: list[str]) -> Page:
 
 
 def _program() -> Page:
-    from rmqctl.cli.settings import KEYS
+    from rmqctl.cli.settings import COLORS, HOME_FILES, KEYS, PROJECT_FILES, VARIABLES
     from rmqctl.parse import condition_forms as forms
     from rmqctl.parse.meanings import meanings
     from storage.parse.time_forms import RULES, TITLE, form_lines
@@ -73,16 +73,22 @@ def _program() -> Page:
     ]
     options = Items(tuple((_names(spec.names, spec.metavar), spec.help) for spec in SPECS))
     codes = Items(tuple((code.value, code.text) for code in meanings("rmqctl.exit_codes")))
+    own = {**KEYS, **VARIABLES}
     variables = Items(
-        tuple((f"RMQCTL_{name.upper()}", f"{meaning}.") for name, (_, meaning) in KEYS.items())
+        (
+            *((f"RMQCTL_{name.upper()}", f"{meaning}.") for name, (_, meaning) in own.items()),
+            *((name, f"as RMQCTL_COLOR={when}, but weaker.") for name, when in COLORS.items()),
+        )
     )
+    names = ", ".join(HOME_FILES)
     files = Items(
         (
             (
-                "rmqctl.toml, .rmqctl.yaml",
+                ", ".join(PROJECT_FILES),
                 "Settings of a project, in the working folder or above it.",
             ),
-            ("~/.config/rmqctl/config.toml", "Settings of a user."),
+            (f"~/.config/rmqctl/{names}", "Settings of a user."),
+            (f"/etc/xdg/rmqctl/{names}", "Settings of the system."),
             ("~/.local/share/rmqctl/store", "The default store."),
         )
     )

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from rmqctl.cli import settings
 from rmqctl.cli.tree import TREE, CommandGroup
 from rmqctl.help.manual import Items, Lines, Page, Text, pages
 from rmqctl.help.manual_forms import as_roff, as_text
@@ -63,6 +64,19 @@ def test_a_page_has_options_fields_and_examples_of_the_command():
     assert "    -S, --store DIR\n" in whole
     assert "    4\n        The store is damaged, or store fsck found an error." in whole
     assert "    RMQCTL_STORE\n" in whole
+
+
+def test_the_page_of_the_program_has_every_variable_and_file_of_settings():
+    text = run("man").out
+    environment, _, files = text.partition("\nENVIRONMENT\n")[2].partition("\nFILES\n")
+    files = files.partition("\nEXAMPLES\n")[0]
+    read = [f"RMQCTL_{name.upper()}" for name in (*settings.KEYS, *settings.VARIABLES)]
+    assert re.findall(r"^    (\w+)$", environment, re.MULTILINE) == [*read, *settings.COLORS]
+    assert {"RMQCTL_CONFIG", "RMQCTL_DEBUG", "RMQCTL_DRY_RUN", "FORCE_COLOR"} <= {
+        *environment.split()
+    }
+    for name in (*settings.PROJECT_FILES, *settings.HOME_FILES):
+        assert re.search(rf"(^|[ /]){re.escape(name)}(,|$)", files, re.MULTILINE), name
 
 
 @pytest.mark.slow
