@@ -1,5 +1,6 @@
 """Messages through the library: read, found, searched, counted; no command line."""
 
+import contextlib
 import json
 import re
 from collections import Counter
@@ -118,6 +119,19 @@ def test_a_queue_with_a_damaged_message_says_so(damaged):
     assert sentences == ["1 messages cannot be read; see 'rmqctl store fsck'"]
 
 
+def test_a_queue_that_is_left_says_what_could_not_be_read_before(damaged):
+    view, _ = damaged
+    sentences: list[str] = []
+    reading = messages.in_queue(view, "T", 1, left_out=sentences.append)
+    assert next(reading).queue_offset == 0
+    reading.close()
+    assert sentences == []
+    reading = messages.in_queue(view, "T", 1, left_out=sentences.append)
+    assert [next(reading).queue_offset for _ in range(2)] == [0, 2]
+    reading.close()
+    assert sentences == ["1 messages cannot be read; see 'rmqctl store fsck'"]
+
+
 # -- by id, key and tag -------------------------------------------------------------------------
 
 
@@ -191,6 +205,17 @@ def test_messages_at_log_offsets_are_read_and_damaged_ones_counted(damaged):
     places = [message.commitlog_offset for message in made[2:5]]
     found = list(messages.read_messages(view, places, sentences.append))
     assert [message.body for message in found] == [b"body 2", b"body 4"]
+    assert sentences == ["left out 1 damaged records; 'rmqctl store fsck' shows them"]
+
+
+def test_a_reading_of_a_tag_that_is_left_says_which_were_damaged_before(damaged):
+    view, _ = damaged
+    sentences: list[str] = []
+    with contextlib.closing(messages.with_tag(view, "T0", left_out=sentences.append)) as found:
+        assert next(found).body == b"body 0"
+    assert sentences == []
+    with contextlib.closing(messages.with_tag(view, "T0", left_out=sentences.append)) as found:
+        assert [next(found).body for _ in range(2)] == [b"body 0", b"body 6"]
     assert sentences == ["left out 1 damaged records; 'rmqctl store fsck' shows them"]
 
 
