@@ -254,6 +254,27 @@ def test_a_message_has_a_trace(store):
     ]
 
 
+def test_a_record_of_a_trace_without_time_and_group_comes_after_the_call(store):
+    pub = ["Pub", 1000, "DefaultRegion", "producers", "orders", ID, "TagA", "k1"]
+    pub += ["127.0.0.1:10911", 11, 7, 0, "7F00000100002A9F0000000000000000", "true"]
+    old = ["SubAfter", "REQ0", ID, 2, "true", "k1"]
+    cloud = ["SubAfter", "REQ1", ID, 33, "false", "k1", 1, ""]
+    before = ["SubBefore", 2000, "DefaultRegion", "billing", "REQ1", ID, 0, "k1"]
+    again = ["SubBefore", 3000, "DefaultRegion", "billing", "REQ2", ID, 1, "k1"]
+    records = (old, cloud, again, before, pub)
+    body = "".join("\x01".join(map(str, record)) + "\x02" for record in records)
+    fill(store, [json.dumps({"at": str(START), "topic": TRACE_TOPIC, "body": body, "key": ID})])
+    with StoreView.open(store) as view:
+        rows = messages.trace(view, ID)
+    assert [(row.at_timestamp, row.trace_type, row.group, row.request_id) for row in rows] == [
+        (1000, "Pub", "producers", None),
+        (2000, "SubBefore", "billing", "REQ1"),
+        (None, "SubAfter", None, "REQ1"),
+        (3000, "SubBefore", "billing", "REQ2"),
+        (None, "SubAfter", None, "REQ0"),
+    ]
+
+
 def test_ids_are_decoded_without_a_store():
     made = messages.decode_id(OFFSET_ID, START)
     assert (made.kind, made.host, made.commitlog_offset) == ("offset", "127.0.0.1:10911", 4096)
