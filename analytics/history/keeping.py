@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from analytics.errors import JoinedError
 from analytics.report.copies import NO_RECORD, place_of
-from analytics.report.report import make_report
+from analytics.report.report import ends_after, make_report
 from analytics.report.stores import as_text
 from storage.files.creating import replacing
 
@@ -39,7 +39,7 @@ def keep(
     places: Iterable[Place],
     begin: int | None,
 ) -> int:
-    """Write the rows of these groups and topics, of minutes and hours from ``begin`` (ms) on.
+    """Write the rows of these groups and topics; minutes and hours that end after ``begin`` (ms).
 
     Gives how many files were written; each appears when it is complete, and the one of stores last:
     without it readers do not see the run. Tables without rows have none. Raises NoArrowError,
@@ -117,10 +117,8 @@ def _rows(share: PartialReport, report: Report, name: str) -> Iterable[Row]:
 
 
 def _is_wanted(row: Row, name: str, places: set[Place], begin: int | None) -> bool:
-    if name in {"minutes", "hours"} and begin is not None:
-        moment = row[f"{name[:-1]}_timestamp"]
-        if moment is not None and moment < begin:
-            return False
+    if name in {"minutes", "hours"} and not ends_after(row, f"{name[:-1]}_timestamp", begin):
+        return False
     if name in {"stores", "agenda", "orphans", "warnings"}:
         return True
     return (row["group"], row["topic"]) in places

@@ -138,7 +138,7 @@ function limits() {
   const { since, top } = report.page;
   return [
     ...(top === null ? [] : [note(`Of all groups the ${many(top, "largest backlog")} only; totals are those of all.`)]),
-    ...(since === null ? [] : [note(`Of minutes and hours those from ${time(since)} on only.`)]),
+    ...(since === null ? [] : [note(`Of minutes and hours only those that end after ${time(since)}.`)]),
   ];
 }
 

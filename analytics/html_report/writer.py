@@ -36,8 +36,8 @@ def page(
 
     ``zone`` is a time zone that the reader's browser may know; otherwise the browser's own is used.
     ``compared_as_of`` (epoch ms) is the moment of the report that this was compared with. The page
-    mentions it if the document has minutes and hours only from ``since`` (epoch ms) on, or no
-    groups but the ``top`` ones. ``days`` are the fields of ``analytics.history.daily.Days``: the
+    mentions it if the document has only minutes and hours that end after ``since`` (epoch ms), or
+    no groups but the ``top`` ones. ``days`` are the fields of ``analytics.history.daily.Days``: the
     page then has a chart of them.
 
     Where there are more than :data:`ROWS_AT_MOST` minutes the page has hours only, and where there

@@ -37,6 +37,10 @@ AGES_MS: Final = tuple(
 )
 """Where the classes of ages begin: now, 1, 5, 15 min, 1, 6 h, 1, 3, 7 days."""
 _MINUTES_PER_HOUR: Final = 60
+_SPANS_MS: Final = {
+    "minute_timestamp": MINUTE_MS,
+    "hour_timestamp": _MINUTES_PER_HOUR * MINUTE_MS,
+}
 _NOTHING: Final = Amounts(*np.zeros((3, 0), np.int64))
 
 
@@ -241,6 +245,12 @@ def _age(timestamp: int | None, as_of: int) -> int | None:
 
 def _named(place: Place) -> Row:
     return {"group": place[0], "topic": place[1]}
+
+
+def ends_after(row: Row, field: str, begin: int | None) -> bool:
+    """Whether the minute or hour of a row ends after a time (ms); True where one is unknown."""
+    start = row[field]
+    return begin is None or start is None or start + _SPANS_MS[field] > begin
 
 
 def _timed(minutes: Mapping[Place, Amounts], name: str, by: int = 1) -> Iterator[Row]:

@@ -16,6 +16,7 @@ the client's host after it, and a SubAfter that ends with the keys or the contex
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -147,7 +148,10 @@ def decode_traces(text: str) -> list[TraceContext]:
 
 
 class TraceView(NamedTuple):
-    """One line of a message's trace (TraceView of mqadmin's queryMsgTraceById)."""
+    """One line of a message's trace (TraceView of mqadmin's queryMsgTraceById).
+
+    ``timestamp`` is 0 and ``group_name`` empty where a SubAfter lacks them, as an old one does.
+    """
 
     trace_type: TraceType
     msg_id: str
@@ -193,7 +197,26 @@ def query_traces(
                 views += views_of(msg_id, message)
             except BodyError as error:
                 logger.warning("a trace message cannot be read: %s", error)
-    return sorted(views, key=lambda view: view.timestamp)
+    return in_order(views)
+
+
+def in_order(views: Sequence[TraceView]) -> list[TraceView]:
+    """The lines of a trace, oldest first.
+
+    A line of unknown time comes after the SubBefore of its call, or as the last one.
+    """
+    begun = {
+        view.request_id: view.timestamp
+        for view in views
+        if view.trace_type is TraceType.SubBefore and view.request_id
+    }
+
+    def key(view: TraceView) -> tuple[float, bool]:
+        if view.timestamp:
+            return view.timestamp, False
+        return begun.get(view.request_id, math.inf), True
+
+    return sorted(views, key=key)
 
 
 def _rows(context: TraceContext) -> Iterator[tuple[object, ...]]:

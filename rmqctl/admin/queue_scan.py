@@ -22,7 +22,8 @@ class QueueScan:
     """The messages of one topic that a filter selects, queue by queue, oldest first.
 
     ``begins`` are the start offsets by queue. ``unreadable`` counts messages that were left out as
-    their record is damaged or gone, or as the filter needs a body that cannot be unpacked.
+    their record is damaged or gone, or as the filter needs a body that cannot be unpacked: of a
+    reading that ends before, those that come before its last message.
     ``on_progress`` takes how many messages were looked at, and how many there are.
     """
 
@@ -85,21 +86,27 @@ class QueueScan:
         while at < high:
             self._on_progress(self._looked_at, self._total)
             result = self._view.get_message(self._topic, queue_id, at, min(_BATCH, high - at))
-            # After damage it may go on beyond the end.
-            found = [message for message in result.messages if message.queue_offset < high]
-            yield from found
+            passed = at
+            for message in result.messages:
+                offset = message.queue_offset
+                if offset >= high:  # after damage it may go on beyond the end
+                    break
+                if offset > passed:
+                    self.unreadable += self._left_out(queue_id, passed, offset)
+                passed = offset + 1
+                yield message
             following = min(result.next_begin_offset, high)
             if following <= at:
                 self.unreadable += high - at
                 self._looked_at += high - at
                 break
-            if following - at > len(found):
-                self.unreadable += self._left_out(queue_id, at, following, len(found))
+            if following > passed:
+                self.unreadable += self._left_out(queue_id, passed, following)
             self._looked_at += following - at
             at = following
         self._on_progress(self._looked_at, self._total)
 
-    def _left_out(self, queue_id: int, start: int, end: int, read: int) -> int:
-        """How many of a queue's messages could not be read; a place of a repair is none."""
+    def _left_out(self, queue_id: int, start: int, end: int) -> int:
+        """How many unread places of a queue have a message; a place of a repair has none."""
         settled = places_without_message(self._view, self._topic, queue_id, start, end)
-        return max(0, end - start - read - settled)
+        return max(0, end - start - settled)

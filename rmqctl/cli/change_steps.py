@@ -200,7 +200,7 @@ def _say_store(cli: Cli) -> None:
 
 
 def _print_plan(cli: Cli, row_type: type, result_type: type, plan: Sequence[Any]) -> None:
-    """Print the plan; columns that only the result has are left out of it."""
+    """Print the plan, without columns that only the result has and a condition on them."""
     from rmqctl.output.render import render_rows
 
     view = _plan_view(cli.view, row_type, result_type)
@@ -208,15 +208,21 @@ def _print_plan(cli: Cli, row_type: type, result_type: type, plan: Sequence[Any]
 
 
 def _plan_view(view: View, row_type: type, result_type: type) -> View:
-    """The view without the columns that only the result has."""
+    """The view without the columns that only the result has, and without a condition on them."""
     from rmqctl.output.fields import fields_of
+    from rmqctl.output.shaping import condition_of
 
-    own = {field.name for field in fields_of(row_type)}
-    later = {field.name for field in fields_of(result_type)} - own
+    own = fields_of(row_type)
+    names = {field.name for field in own}
+    more = [field for field in fields_of(result_type) if field.name not in names]
+    later = {field.name for field in more}
 
     def known(names: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(n for n in names if n.lstrip("+-").replace("-", "_").lower() not in later)
 
+    condition = condition_of([*own, *more], view)
+    if condition is not None and not later.isdisjoint(condition.names):
+        view = view._replace(where=None)
     return view._replace(columns=known(view.columns), sort=known(view.sort))
 
 

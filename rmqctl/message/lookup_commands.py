@@ -1,5 +1,6 @@
 """``rmqctl message query``, ``trace``, ``life`` and ``decode-id``."""
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -75,7 +76,8 @@ def query(
             )
         else:
             found = messages.with_tag(view, _tags(wanted), topics, wanted, left_out=cli.left_out)
-        cli.rows(MessageRow, readable_rows(cli.left_out, found))
+        with closing(found):  # with --limit, it says here what it has left out
+            cli.rows(MessageRow, readable_rows(cli.left_out, found))
 
 
 def _look(scan: bool) -> "Look":

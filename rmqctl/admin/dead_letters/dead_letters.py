@@ -60,8 +60,7 @@ class DeadLetters:
         self.queue_ids = [q for topic, q in self.view.queues() if topic == self.topic]
         self._handled = DlqAcksFile(self.view.root, self.view).read(self.topic)
         self._given_repaired = is_repaired
-        self.unreadable = 0
-        self.bodies: Sequence[str] = ()
+        self._scan: QueueScan | None = None
 
     @cached_property
     def _is_repaired(self) -> bool:
@@ -91,15 +90,24 @@ class DeadLetters:
     ) -> Iterator["MessageExt"]:
         """The dead letters that a filter selects, oldest first in each queue.
 
-        Afterwards ``unreadable`` is the number that could not be read, and ``bodies`` names some
-        whose bodies the filter needed and that cannot be unpacked.
+        For those that could not be read see ``unreadable`` and ``bodies``.
         """
         begins = {queue_id: marks.cursor for queue_id, marks in self._handled.items()}
         scan = QueueScan(self.view, self.topic, wanted, begins if unhandled else {}, on_progress)
+        self._scan = scan
         for message in scan.messages():
             if not (unhandled and self.is_handled(place_of(message))):
                 yield message
-        self.unreadable, self.bodies = scan.unreadable, scan.bodies
+
+    @property
+    def unreadable(self) -> int:
+        """How many the last reading has left out so far, as they could not be read."""
+        return 0 if self._scan is None else self._scan.unreadable
+
+    @property
+    def bodies(self) -> Sequence[str]:
+        """Some of them whose bodies the filter needed and that cannot be unpacked."""
+        return () if self._scan is None else self._scan.bodies
 
     def rows(
         self,

@@ -1,6 +1,7 @@
 """Finding all messages with a key or a tag."""
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from rmqctl.admin.changes import Warn, no_warning
@@ -59,9 +60,7 @@ def with_tag(
     check_queues_exist(view, topics, wanted.queues)
     offsets = find_tag(view, all_topics(view) if topics is None else topics, parsed)
     found = read_messages(view, offsets, left_out)
-    return _selected(
-        (message for message in found if parsed.accepts(message.tags)), wanted, left_out
-    )
+    return _selected(found, wanted, left_out, parsed)
 
 
 def _with_key(
@@ -86,21 +85,29 @@ def _with_key(
 
 
 def _selected(
-    messages: "Iterator[MessageExt]", wanted: MessageFilter, left_out: Warn
+    messages: "Generator[MessageExt]",
+    wanted: MessageFilter,
+    left_out: Warn,
+    tags: TagFilter | None = None,
 ) -> "Generator[MessageExt]":
-    """The messages that a filter selects, without those whose needed body cannot be unpacked."""
+    """The messages that a filter selects, without those whose needed body cannot be unpacked.
+
+    Closed before the end, it closes ``messages``, too.
+    """
     start, end, queues = wanted.from_timestamp, wanted.to_timestamp, wanted.queues
-    for message in messages:
-        if (
-            (start is not None and message.store_timestamp < start)
-            or (end is not None and message.store_timestamp >= end)
-            or (queues is not None and message.queue_id not in queues)
-        ):
-            continue
-        try:
-            if wanted.predicate is not None and not wanted.predicate(message):
+    with closing(messages):
+        for message in messages:
+            if (
+                (tags is not None and not tags.accepts(message.tags))
+                or (start is not None and message.store_timestamp < start)
+                or (end is not None and message.store_timestamp >= end)
+                or (queues is not None and message.queue_id not in queues)
+            ):
                 continue
-        except BodyError as error:
-            left_out(f"left out {error}")
-            continue
-        yield message
+            try:
+                if wanted.predicate is not None and not wanted.predicate(message):
+                    continue
+            except BodyError as error:
+                left_out(f"left out {error}")
+                continue
+            yield message

@@ -48,8 +48,9 @@ def in_queue(
 ) -> "Generator[MessageExt]":
     """The messages of a queue from an offset on, up to the end of the queue as of now.
 
-    The times of ``wanted`` limit what is read. ``left_out`` is called at the end if messages could
-    not be read. NotFound for an unknown topic, and for a queue that it does not have.
+    The times of ``wanted`` limit what is read. ``left_out`` is called at the end, or where it
+    is closed before, if messages could not be read. NotFound for an unknown topic, and for a queue
+    that it does not have.
     """
     check_queues_exist(view, [topic], [queue_id])
     return _in_queue(view, topic, queue_id, offset, wanted, left_out)
@@ -64,5 +65,7 @@ def _in_queue(
     left_out: Warn,
 ) -> "Generator[MessageExt]":
     scan = QueueScan(view, topic, wanted._replace(queues=(queue_id,)), {queue_id: offset})
-    yield from scan.messages()
-    tell_unreadable(left_out, scan.unreadable, scan.bodies, "messages")
+    try:
+        yield from scan.messages()
+    finally:
+        tell_unreadable(left_out, scan.unreadable, scan.bodies, "messages")

@@ -8,9 +8,13 @@ from rmqctl.output.fields import Rank, Wide
 class TraceRow(NamedTuple):
     """One record of a message's trace, as stored by a client."""
 
-    at_timestamp: Annotated[int, "time, by the client's clock"]
+    at_timestamp: Annotated[
+        int | None, "time, by the client's clock; null if the record does not say it"
+    ]
     trace_type: Annotated[str, "Pub, SubBefore, SubAfter or EndTransaction", Rank.KEY]
-    group: Annotated[str, "the producer group or consumer group"]
+    group: Annotated[
+        str | None, "the producer group or consumer group; null if the record does not say it"
+    ]
     success: Annotated[bool | None, "whether it succeeded; null where no record says so", Rank.KEY]
     cost_ms: Annotated[int | None, "duration; null if it was not measured"]
     client_host: Annotated[str, "the client that stored the trace"]

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from client.trace.trace import TraceType, TraceView, views_of
+from client.trace.trace import TraceType, TraceView, in_order, views_of
 from rmqctl.admin.changes import Warn, no_warning
 from rmqctl.admin.messages.search.keys import find_key, read_messages
 from rmqctl.admin.scan_progress import OnProgress, no_progress
@@ -26,16 +26,17 @@ def trace(
 ) -> list[TraceRow]:
     """All records of a message's trace, oldest first; empty if there are none.
 
+    One without a time comes after the SubBefore of its call, or as the last one.
     There is no limit of 64 as in queryMsgTraceById.
     """
     hits = find_key(view, message_id, [trace_topic], jobs=jobs, on_progress=on_progress)
-    rows: list[TraceRow] = []
+    views: list[TraceView] = []
     for message in read_messages(view, hits.offsets, left_out):
         try:
-            rows += map(_row, views_of(message_id, message))
+            views += views_of(message_id, message)
         except BodyError as error:
             left_out(f"the trace message {message.offset_msg_id} cannot be read: {error}")
-    return sorted(rows, key=lambda row: row.at_timestamp)
+    return list(map(_row, in_order(views)))
 
 
 def _row(view: TraceView) -> TraceRow:
@@ -44,9 +45,9 @@ def _row(view: TraceView) -> TraceRow:
     consumed = before or after
     state = view.transaction_state
     return TraceRow(
-        view.timestamp,
+        view.timestamp or None,
         str(view.trace_type),
-        view.group_name,
+        view.group_name or None,
         view.success if after or view.trace_type is TraceType.Pub else None,
         view.cost_ms if after or view.trace_type is TraceType.Pub else None,
         view.client_host,

@@ -113,7 +113,9 @@ def report(
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option("--since", metavar="T", help="Only minutes and hours from this time on"),
+        typer.Option(
+            "--since", metavar="T", help="Only minutes and hours that end after this time"
+        ),
     ] = None,
     window: Annotated[
         str | None,

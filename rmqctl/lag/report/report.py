@@ -12,7 +12,7 @@ from analytics.history.gathering import gathered_report
 from analytics.lag.health import Health, worst
 from analytics.lag.totals import sum_or_unknown
 from analytics.report.lag_report import MadeReport, UnreadableStore, lag_report
-from analytics.report.report import has_unknown_lag
+from analytics.report.report import ends_after, has_unknown_lag
 from analytics.report.stores import StoreRef, find_stores
 from broker.validation import check_group, check_topic
 from rmqctl import exit_codes
@@ -182,8 +182,8 @@ def only(rows: Iterable["Row"], groups: Sequence["Row"]) -> list["Row"]:
 
 
 def since(rows: Iterable["Row"], field: str, begin: int | None) -> list["Row"]:
-    """The rows of times from ``begin`` on; rows of unknown time stay."""
-    return [row for row in rows if begin is None or row[field] is None or row[field] >= begin]
+    """The rows of minutes or hours that end after ``begin``; rows of unknown time stay."""
+    return [row for row in rows if ends_after(row, field, begin)]
 
 
 def topic_rows(groups: Sequence["Row"]) -> Iterator["Row"]:

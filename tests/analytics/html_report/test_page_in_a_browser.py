@@ -190,7 +190,7 @@ def test_what_is_not_there_is_said(seen: Any, report: dict[str, Any]) -> None:
     assert seen["cut"] == [1000, f"The first 1,000 of {len(report['tags']):,} rows. Show all"]
     assert seen["notes"][:2] == [
         "Of all groups the 77 largest backlogs only; totals are those of all.",
-        "Of minutes and hours those from 1970-01-01 01:00:00 on only.",
+        "Of minutes and hours only those that end after 1970-01-01 01:00:00.",
     ]
 
 

@@ -1,5 +1,6 @@
 """Messages through the library: read, found, searched, counted; no command line."""
 
+import contextlib
 import json
 import re
 from collections import Counter
@@ -118,6 +119,19 @@ def test_a_queue_with_a_damaged_message_says_so(damaged):
     assert sentences == ["1 messages cannot be read; see 'rmqctl store fsck'"]
 
 
+def test_a_queue_that_is_left_says_what_could_not_be_read_before(damaged):
+    view, _ = damaged
+    sentences: list[str] = []
+    reading = messages.in_queue(view, "T", 1, left_out=sentences.append)
+    assert next(reading).queue_offset == 0
+    reading.close()
+    assert sentences == []
+    reading = messages.in_queue(view, "T", 1, left_out=sentences.append)
+    assert [next(reading).queue_offset for _ in range(2)] == [0, 2]
+    reading.close()
+    assert sentences == ["1 messages cannot be read; see 'rmqctl store fsck'"]
+
+
 # -- by id, key and tag -------------------------------------------------------------------------
 
 
@@ -194,6 +208,17 @@ def test_messages_at_log_offsets_are_read_and_damaged_ones_counted(damaged):
     assert sentences == ["left out 1 damaged records; 'rmqctl store fsck' shows them"]
 
 
+def test_a_reading_of_a_tag_that_is_left_says_which_were_damaged_before(damaged):
+    view, _ = damaged
+    sentences: list[str] = []
+    with contextlib.closing(messages.with_tag(view, "T0", left_out=sentences.append)) as found:
+        assert next(found).body == b"body 0"
+    assert sentences == []
+    with contextlib.closing(messages.with_tag(view, "T0", left_out=sentences.append)) as found:
+        assert [next(found).body for _ in range(2)] == [b"body 0", b"body 6"]
+    assert sentences == ["left out 1 damaged records; 'rmqctl store fsck' shows them"]
+
+
 # -- what is known of one -----------------------------------------------------------------------
 
 
@@ -226,6 +251,27 @@ def test_a_message_has_a_trace(store):
     assert [(row.at_timestamp, row.trace_type, row.group, row.success) for row in rows] == [
         (1000, "Pub", "producers", True),
         (2033, "SubAfter", "billing", False),
+    ]
+
+
+def test_a_record_of_a_trace_without_time_and_group_comes_after_the_call(store):
+    pub = ["Pub", 1000, "DefaultRegion", "producers", "orders", ID, "TagA", "k1"]
+    pub += ["127.0.0.1:10911", 11, 7, 0, "7F00000100002A9F0000000000000000", "true"]
+    old = ["SubAfter", "REQ0", ID, 2, "true", "k1"]
+    cloud = ["SubAfter", "REQ1", ID, 33, "false", "k1", 1, ""]
+    before = ["SubBefore", 2000, "DefaultRegion", "billing", "REQ1", ID, 0, "k1"]
+    again = ["SubBefore", 3000, "DefaultRegion", "billing", "REQ2", ID, 1, "k1"]
+    records = (old, cloud, again, before, pub)
+    body = "".join("\x01".join(map(str, record)) + "\x02" for record in records)
+    fill(store, [json.dumps({"at": str(START), "topic": TRACE_TOPIC, "body": body, "key": ID})])
+    with StoreView.open(store) as view:
+        rows = messages.trace(view, ID)
+    assert [(row.at_timestamp, row.trace_type, row.group, row.request_id) for row in rows] == [
+        (1000, "Pub", "producers", None),
+        (2000, "SubBefore", "billing", "REQ1"),
+        (None, "SubAfter", None, "REQ1"),
+        (3000, "SubBefore", "billing", "REQ2"),
+        (None, "SubAfter", None, "REQ0"),
     ]
 
 

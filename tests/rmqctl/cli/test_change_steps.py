@@ -161,6 +161,28 @@ def test_columns_of_the_result_are_no_error_of_the_plan(streams):
         streams.carry_out(given={**given, "columns": "done", "yes": True})
 
 
+@pytest.mark.parametrize("where", ["applied = false", "name = 'a' and applied = false"])
+def test_a_condition_on_the_result_is_no_error_of_the_plan(streams, where):
+    given = {"output": "plain", "where": where}
+    streams.carry_out(given={**given, "dry_run": True})
+    assert streams.out == "name\na\nb\n"
+    forbidden = Streams()
+    with pytest.raises(Refused, match="add --yes to proceed"):
+        forbidden.carry_out(given=given)
+    assert forbidden.out == "name\na\nb\n"
+    asked = Streams("y\n")
+    assert asked.carry_out(given=given, results=RESULTS)
+    assert asked.out == "name\tapplied\n"
+    assert "not shown" in asked.err.getvalue(), "the rows of the result are all left out"
+
+
+def test_a_condition_on_the_plan_holds_for_the_plan(streams):
+    streams.carry_out(given={"output": "plain", "where": "name = 'b'", "dry_run": True})
+    assert streams.out == "name\nb\n"
+    with pytest.raises(UsageProblem, match="'done' is not a field"):
+        streams.carry_out(given={"where": "done = true", "dry_run": True})
+
+
 @pytest.mark.parametrize(("answer", "done"), [("y\n", True), ("n\n", False), ("\n", False)])
 def test_on_a_terminal_it_asks_after_the_plan(answer, done):
     streams = Streams(answer)

@@ -49,6 +49,34 @@ def test_what_can_not_be_read_is_not_sent_and_not_marked(torn):
     assert run("dlq", "show", "g", "1", "-S", torn).code == 4
 
 
+@pytest.mark.parametrize(
+    ("lost", "limit", "left_out"),
+    [
+        ({0, 1, 2}, 5, 3),
+        ({0, 1, 2}, 9, 3),
+        ({1, 4}, 4, 2),
+        ({1, 4}, 3, 1),
+        ({40, 79}, 70, 1),
+        ({8, 9}, 5, 0),
+    ],
+)
+def test_a_limit_says_what_was_left_out_before_it(tmp_path, lost, limit, left_out):
+    made = HandMade(TINY.with_(mapped_file_size_commit_log=65536))
+    for _ in range(12 if max(lost) < 12 else 80):
+        made.put("%DLQ%g", 0, b"body")
+    root = made.write(tmp_path / "s")
+    (log,) = (root / "commitlog").iterdir()
+    data = bytearray(log.read_bytes())
+    for number in lost:
+        data[data.index(b"body", made.messages[number].commitlog_offset)] ^= 0x20
+    log.write_bytes(data)
+    for command in ("browse", "export"):
+        done = run("dlq", command, "g", "--limit", limit, "-S", root, "-o", "jsonl")
+        assert len(done.lines) == limit
+        assert done.code == (8 if left_out else 0)
+        assert (f"{left_out} dead letters cannot be read" in done.err) is bool(left_out)
+
+
 @pytest.fixture
 def empties(store, tmp_path, monkeypatch):
     """Makes dead letters in a copy of the store; gives them, and what empties the place of one as

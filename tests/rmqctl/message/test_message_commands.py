@@ -8,6 +8,7 @@ from storage.format.message_id import parse_offset_msg_id
 from tests.support import golden
 from tests.support.cli import run
 from tests.support.copies import copy_store
+from tests.support.hand_made import HandMade
 
 FIELDS = [
     *("topic", "queue_id", "queue_offset", "tags", "keys", "body", "body_base64", "msg_id"),
@@ -186,3 +187,20 @@ def test_a_damaged_message_is_named_and_not_shown(sent, store, tmp_path):
         assert (result.code, result.err.count("\n")) == (4, 1), result.err
         assert "cannot be read" in result.err
     assert get("-S", copy, "-t", "t", "-Q", 1, "-O", 2)["body"] == "c"
+
+
+def test_a_limit_of_a_query_says_what_was_damaged_before_it(tmp_path):
+    made = HandMade()
+    for _ in range(9):
+        made.put("t", 0, b"body", tags="a")
+    root = made.write(tmp_path / "s")
+    letter = made.messages[1]
+    folder = root / "commitlog"
+    path = max(path for path in folder.iterdir() if int(path.name) <= letter.commitlog_offset)
+    data = bytearray(path.read_bytes())
+    data[data.index(b"body", letter.commitlog_offset - int(path.name))] ^= 0x20
+    path.write_bytes(data)
+    for limit, code in ((1, 0), (5, 8), (8, 8)):
+        result = run("message", "query", "--tag", "a", "--limit", limit, "-S", root, "-o", "jsonl")
+        assert (result.code, len(result.lines)) == (code, limit), result.err
+        assert ("left out 1 damaged records" in result.err) is (code == 8)

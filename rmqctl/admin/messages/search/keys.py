@@ -89,16 +89,21 @@ def find_key(
 def read_messages(
     view: "StoreView", offsets: Iterable[int], left_out: Warn = no_warning
 ) -> "Generator[MessageExt]":
-    """The messages at log offsets; says at the end how many of them cannot be read."""
+    """The messages at log offsets; says at the end how many of them cannot be read.
+
+    That is also where it is closed before: so many of those up to there.
+    """
     lost = 0
-    for offset in offsets:
-        message = view.look_message_by_offset(offset)
-        if message is not None:
-            yield message
-        elif offset >= view.log_min_offset():  # not deleted in the meantime
-            lost += not is_tombstone(view, offset)
-    if lost:
-        left_out(f"left out {lost} damaged records; 'rmqctl store fsck' shows them")
+    try:
+        for offset in offsets:
+            message = view.look_message_by_offset(offset)
+            if message is not None:
+                yield message
+            elif offset >= view.log_min_offset():  # not deleted in the meantime
+                lost += not is_tombstone(view, offset)
+    finally:
+        if lost:
+            left_out(f"left out {lost} damaged records; 'rmqctl store fsck' shows them")
 
 
 def _key_query(key: str, topics: Sequence[str] | None, begin: int, end: int) -> Query:

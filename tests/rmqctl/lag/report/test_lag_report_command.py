@@ -13,6 +13,7 @@ import pytest
 
 from analytics.spark import java
 from tests.support import golden
+from tests.support.aged_store import fill
 from tests.support.cli import ROOT, run
 from tests.support.copies import copy_store
 from tests.support.examples import one_in
@@ -88,6 +89,37 @@ def test_the_time_is_fixed_and_bounds_what_is_listed(store: Path) -> None:
     recent = run(*LOCAL, "-S", store, *AS_OF, "--window", "1h", "-o", "json").json()
     assert (recent["minutes"], recent["hours"]) == ([], [])
     assert recent["groups"] == late["groups"]
+
+
+@pytest.mark.parametrize(
+    ("begin", "minutes", "hours"),
+    [
+        (("--window", "30m"), ["12:15", "12:40"], ["12:00"]),
+        (("--window", "2h"), ["10:50", "12:15", "12:40"], ["10:00", "12:00"]),
+        (("--since", "2030-01-01T12:15:30"), ["12:15", "12:40"], ["12:00"]),
+        (("--since", "2030-01-01T12:16:00"), ["12:40"], ["12:00"]),
+        (("--since", "2030-01-01T11:00:00"), ["12:15", "12:40"], ["12:00"]),
+        (("--since", "2030-01-01T10:59:59"), ["12:15", "12:40"], ["10:00", "12:00"]),
+    ],
+)
+def test_a_minute_and_an_hour_that_has_begun_before_is_listed(
+    tmp_path: Path, begin: tuple[str, ...], minutes: list[str], hours: list[str]
+) -> None:
+    root = tmp_path / "store"
+    times = ("09:00:00", "10:50:10", "12:15:20", "12:40:00")
+    given = [{"at": f"2030-01-01T{at}Z", "topic": "orders", "queue": 0, "body": at} for at in times]
+    fill(root, map(json.dumps, given))
+    reading = ("consume", "orders", "-g", "shop", "-c", "1", "--from-where", "first")
+    assert run("-S", root, *reading).code == 0
+    moment = ("--as-of", "2030-01-01T12:45:00", "--tz", "UTC")
+    words = (*LOCAL, "-S", root, *moment, *begin)
+    for name, wanted in (("minute", minutes), ("hour", hours)):
+        field = f"{name}_timestamp"
+        done = run(*words, "--by", name, "-o", "plain", "--columns", field)
+        assert [line[11:16] for line in done.lines[1:]] == wanted, done.err
+    found = run(*words, "-o", "json").json()
+    assert len(found["minutes"]) == len(minutes)
+    assert len(found["hours"]) == len(hours)
 
 
 @pytest.mark.slow

@@ -174,6 +174,27 @@ def test_since_and_top_hold_for_parquet_too(stores: Path, tmp_path: Path) -> Non
     assert not (tmp_path / "minutes").exists()
 
 
+def test_parquet_has_the_minutes_and_hours_that_end_after_since(tmp_path: Path) -> None:
+    lines = [
+        {"at": f"{DATE}T{at}Z", "topic": "orders", "queue": 0, "body": "x"}
+        for at in ("09:00:00", "10:50:10", "12:15:20", "12:40:00")
+    ]
+    store = tmp_path / "a" / "store"
+    store.parent.mkdir()
+    fill(store, map(json.dumps, lines))
+    consume = ("consume", "orders", "-g", "shop", "-c", 1, "--from-where", "first")
+    assert run("-S", store, *consume, "-q").code == 0
+    as_of = ("--as-of", f"{DATE}T12:45:00", "--tz", "UTC", "--window", "1765s")
+    words = (*LOCAL, "-S", store, *as_of, "-o", "parquet", "--save", tmp_path / "history")
+    assert run(*words).code == 0
+    found = [rows(tmp_path / "history", name) for name in ("minutes", "hours")]
+    noon = 1_893_456_000_000 + 12 * 3_600_000
+    assert [
+        [row[f"{name}_timestamp"] for row in table]
+        for name, table in zip(("minute", "hour"), found, strict=True)
+    ] == [[noon + 15 * 60_000, noon + 40 * 60_000], [noon]]
+
+
 def test_a_name_of_a_broker_can_hold_anything(stores: Path, tmp_path: Path) -> None:
     name = "a/b=c %2F #\u8ba2"
     brokers = tmp_path / "brokers.yaml"
