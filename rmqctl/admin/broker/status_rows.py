@@ -25,7 +25,8 @@ class BrokerStatus(NamedTuple):
     delay_levels: Annotated[
         list[Any],
         "level, delay_ms, offset, max_offset, waiting, due_timestamp of levels with messages; "
-        "the offset is written every 10 s; waiting is null: unknown, if it is past the end",
+        "the offset is saved every 10 s, null: none is; waiting is null: unknown, if it is past "
+        "the end",
     ]
     half_messages: Annotated[
         dict[str, Any], "pending, checked_offset, max_offset, oldest_timestamp of transactions"
