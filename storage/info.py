@@ -12,6 +12,7 @@ from storage.queue.reader import QueueBounds
 from .files.bounded import read_first
 from .format.checkpoint import CHECKPOINT_SIZE, CheckpointData
 from .format.names import ABORT, CHECKPOINT, COMMITLOG, INDEX, is_index_file_name
+from .known import of_all
 
 if TYPE_CHECKING:
     from .readonly import StoreView
@@ -47,7 +48,7 @@ class CheckpointInfo:
 
 @dataclass(frozen=True, slots=True)
 class StoreInfo:
-    """Facts about one store; times are ms, None = unknown or none.
+    """Facts about one store; times are ms, None = none, or unknown in one of the queues.
 
     ``queues`` counts queues that ever had a message, ``messages`` those still readable.
     ``version`` is the writer of the store, as far as it is known. ``writers`` are pids.
@@ -91,8 +92,7 @@ def store_info(view: StoreView, known: KnownTimes | None = None) -> StoreInfo:
                 earlier = bounds, *_times(view, place, bounds)
             known[place] = earlier
     all_bounds = [bounds for bounds, _, _ in known.values()]
-    first = [earliest for _, earliest, _ in known.values() if earliest is not None]
-    last = [latest for _, _, latest in known.values() if latest is not None]
+    held = [times for times in known.values() if times[0].min_offset < times[0].max_offset]
     holders = find_holders(root)
     return StoreInfo(
         path=str(root),
@@ -104,8 +104,8 @@ def store_info(view: StoreView, known: KnownTimes | None = None) -> StoreInfo:
         queues=sum(bounds.max_offset > 0 for bounds in all_bounds),
         messages=sum(bounds.max_offset - bounds.min_offset for bounds in all_bounds),
         index_files=_count_files(root / INDEX, index=True),
-        first_timestamp=min(first, default=None),
-        last_timestamp=max(last, default=None),
+        first_timestamp=of_all(min, (earliest for _, earliest, _ in held)),
+        last_timestamp=of_all(max, (latest for _, _, latest in held)),
         checkpoint=_checkpoint(root / CHECKPOINT),
         writers=holders.writers,
         java_locked=holders.java_locked,

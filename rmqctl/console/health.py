@@ -41,7 +41,8 @@ def deletion_line(info: StoreInfoRow | None, levers: CleaningLevers | None, now:
     if info is None:
         line.append(Span(UNKNOWN))
     else:
-        line.append(Span("-" if first is None else format_duration(max(0, now - first))))
+        unknown = UNKNOWN if info.messages else "-"
+        line.append(Span(unknown if first is None else format_duration(max(0, now - first))))
     if levers is None:
         line.append(Span(f"   next deleted: {UNKNOWN}"))
     elif levers.why_none is WhyNone.NEWEST:

@@ -113,7 +113,9 @@ def show(
 
             from .earlier import earlier_lags, warn_of_gone, warn_of_unknown
 
-            earlier = earlier_lags(cli, compare, recorded, choice)
+            earlier = earlier_lags(
+                cli, compare, recorded, choice, None if as_of is None else moment
+            )
             rows = list(lag.compare(lag.group_rows(seen), earlier, seen.doubt))
             warn_of_unknown(cli, rows)
             warn_of_gone(cli, earlier, rows, choice)

@@ -22,8 +22,11 @@ _NAMED = 5
 """Groups and topics that are named as gone."""
 
 
-def earlier_lags(cli: "Cli", text: str, recorded: Path | None, choice: "Choice") -> "Earlier":
-    """The earlier lag. UsageProblem for what is neither a time nor a file of lag."""
+def earlier_lags(
+    cli: "Cli", text: str, recorded: Path | None, choice: "Choice", as_of: int | None
+) -> "Earlier":
+    """The earlier lag. UsageProblem for what is neither a time nor a file of lag, and for a time
+    after ``as_of``, that of ``--as-of``."""
     from rmqctl.admin.lag.comparison import Earlier
 
     try:
@@ -40,6 +43,9 @@ def earlier_lags(cli: "Cli", text: str, recorded: Path | None, choice: "Choice")
     else:
         if moment > cli.now_ms:
             raise UsageProblem(f"--compare: {text!r} lies in the future")
+        from storage.parse.times import check_order
+
+        cli.parsed("--compare", lambda _: check_order(moment, as_of, ("it", "--as-of")), "")
         if recorded is None:
             return _in_store(cli, moment, choice)
         found = _in_file(recorded, moment)
@@ -50,6 +56,8 @@ def earlier_lags(cli: "Cli", text: str, recorded: Path | None, choice: "Choice")
         from storage.parse.times import format_time
 
         cli.say(f"compared with the record of {format_time(found.as_of, cli.zone, iso=True)}")
+        if as_of is not None and found.as_of > as_of:
+            cli.warn("the record is later than --as-of: its lag is not an earlier one")
     if found.doubt is not None:
         cli.warn(f"the record has no reliable progress: {found.doubt}")
     return found

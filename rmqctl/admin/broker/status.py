@@ -67,7 +67,7 @@ def _delay_levels(broker: "EmbeddedBroker") -> Iterator[dict[str, Any]]:
         yield {
             "level": level.level,
             "delay_ms": level.delay_ms,
-            "offset": level.begin,
+            "offset": level.saved_offset,
             "max_offset": level.max_offset,
             "waiting": None if level.is_in_doubt else waiting,
             "due_timestamp": None if first is None else first.due_timestamp,

@@ -25,7 +25,7 @@ class BrokerStatus(NamedTuple):
     delay_levels: Annotated[
         list[Any],
         "level, delay_ms, offset, max_offset, waiting, due_timestamp of levels with messages; "
-        "rmqctl writes the offset with each batch, a Java broker every 10 s; "
+        "rmqctl writes the offset with each batch, a Java broker every 10 s, null: none is saved; "
         "waiting is null: unknown, if it is past the end",
     ]
     half_messages: Annotated[

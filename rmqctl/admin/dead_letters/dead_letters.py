@@ -1,6 +1,6 @@
 """Facts about dead letters."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -18,6 +18,7 @@ from storage.counted import counted
 from storage.format.cq_unit import CQ_STORE_UNIT, PRE_BLANK_SIZE
 from storage.format.errors import BodyError
 from storage.format.message import DLQ_GROUP_TOPIC_PREFIX, PROPERTY_ORIGIN_MESSAGE_ID, dlq_topic
+from storage.known import of_all
 from storage.read.gaps import unit_runs
 from storage.read.replaced import pre_blanks, was_repaired, without_message
 
@@ -192,8 +193,8 @@ class DeadLetters:
             self.group,
             self.depth(),
             self.depth() - self.marked(),
-            _known(min, [oldest for oldest, _ in ends]),
-            _known(max, [newest for _, newest in ends]),
+            of_all(min, (oldest for oldest, _ in ends)),
+            of_all(max, (newest for _, newest in ends)),
             sum(counts.bytes for counts in self._counts),
         )
 
@@ -274,12 +275,6 @@ class _Counts(NamedTuple):
     bytes: int
     first: int
     last: int
-
-
-def _known(choose: Callable[[list[int]], int], times: Sequence[int | None]) -> int | None:
-    """The least or greatest of some times; None without any, or if one of them is unknown."""
-    known = [at for at in times if at is not None]
-    return choose(known) if known and len(known) == len(times) else None
 
 
 def place_of(message: "MessageExt") -> Place:

@@ -87,25 +87,34 @@ def name_rows(
     read. Reads each unread message.
 
     ``names_of`` gives the names of a message; a message with several counts for each. Names after
-    the ``most`` frequent ones form the last row.
+    the ``most`` frequent ones form the last row, in which each message counts once.
     """
     counts: Counter[str] = Counter()
     sizes: Counter[str] = Counter()
+    shared: dict[frozenset[str], tuple[int, int]] = {}
     read = 0
     for message in _unread_messages(view, parts, note):
         read += 1
-        for name in set(names_of(message)) or {NONE}:
+        names = frozenset(names_of(message)) or frozenset({NONE})
+        for name in names:
             counts[name] += 1
             sizes[name] += message.store_size
+        if len(names) > 1:
+            number, size = shared.get(names, (0, 0))
+            shared[names] = number + 1, size + message.store_size
     ranked = sorted(counts, key=lambda name: (-counts[name], name))
     found = [(name, counts[name], sizes[name]) for name in ranked[:most]]
     if ranked[most:]:
-        rest = ranked[most:]
-        found.append((OTHER, sum(counts[n] for n in rest), sum(sizes[n] for n in rest)))
-    total = sum(count for _, count, _ in found)
+        rest = set(ranked[most:])
+        count, size = sum(counts[n] for n in rest), sum(sizes[n] for n in rest)
+        for names, (number, their_size) in shared.items():
+            again = max(0, len(names & rest) - 1)
+            count -= again * number
+            size -= again * their_size
+        found.append((OTHER, count, size))
     largest = max((count for _, count, _ in found), default=0)
     rows = [
-        HistogramRow(name, count, round(count / total, 4), size, _bar(count, largest), None, None)
+        HistogramRow(name, count, round(count / read, 4), size, _bar(count, largest), None, None)
         for name, count, size in found
     ]
     return rows, read

@@ -10,7 +10,7 @@ class HistogramRow(NamedTuple):
 
     bucket: Annotated[str, "from (inclusive) and to (exclusive), or the tag, key or host"]
     messages: Annotated[int, "unread messages in it that are still stored", Rank.KEY]
-    share: Annotated[float | None, "share of all unread messages, 0 to 1"]
+    share: Annotated[float | None, "share of all unread messages, 0 to 1; keys may share messages"]
     bytes: Annotated[int | None, "bytes of their records in the log"]
     bar: Annotated[str, "the share as a bar", Rank.MAIN, Fit.END]
     low: Annotated[int | None, Wide("lower edge in ms or bytes; null: 0, or not a number")]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from storage.format.sys_flag import MessageSysFlag
 
 from .stats_rows import MessageStats, StatsRow, TimeStatsRow, TimeValueStatsRow
-from .stats_values import KEY, SPANS, value_of
+from .stats_values import KEY, SPANS, length_of, value_of
 
 if TYPE_CHECKING:
     from datetime import tzinfo
@@ -125,7 +125,7 @@ class Counter:
         cells = dict(self.tables[name])
         others = cells.pop(OTHERS, None)
         for start, cell in sorted(cells.items()):
-            rate = round(cell[0] * 1000 / SPANS[name], 3)
+            rate = round(cell[0] * 1000 / length_of(name, start, self._zone), 3)
             yield TimeStatsRow(start, cell[0], self._share(cell), cell[1], cell[2], rate)
         if others is not None:
             yield TimeStatsRow(None, others[0], self._share(others), others[1], others[2], None)
@@ -211,7 +211,7 @@ def _count(cell: _Cell, size: int, body: int, time: int) -> None:
     """Add one message to a cell."""
     if not cell[0] or time < cell[3]:
         cell[3] = time
-    if time > cell[4]:
+    if not cell[0] or time > cell[4]:
         cell[4] = time
     cell[0] += 1
     cell[1] += size
@@ -220,7 +220,7 @@ def _count(cell: _Cell, size: int, body: int, time: int) -> None:
 
 def _add(cell: _Cell, count: int, size: int, body: int, first: int, last: int) -> None:
     cell[3] = min(cell[3], first) if cell[0] else first
-    cell[4] = max(cell[4], last)
+    cell[4] = max(cell[4], last) if cell[0] else last
     cell[0] += count
     cell[1] += size
     cell[2] += body

@@ -149,6 +149,17 @@ def start_of(name: str, zone: "tzinfo | None") -> Callable[[int], int]:
     return start
 
 
+def length_of(name: str, start: int, zone: "tzinfo | None") -> int:
+    """Milliseconds of the span that begins at a time, in a zone: a day may have 23 or 25 hours."""
+    if name == "day":
+        from storage.parse.times import day_bounds
+
+        begin, end = day_bounds(start, zone)
+        if begin == start:
+            return end - begin
+    return SPANS[name]
+
+
 def _start_of_day(zone: "tzinfo | None") -> Callable[[int], int]:
     """Days begin at midnight of their own offset, which may be another one than that of a time."""
     from storage.parse.times import day_bounds

@@ -36,6 +36,11 @@ class DiskUseRow(NamedTuple):
     unknown_for: Annotated[list[str], OmitNull("groups of which that is unknown"), Rank.MAIN]
     freed_next: Annotated[int | None, "bytes of it that the next deletion frees", Rank.MAIN]
 
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The fields whose null is a value that could not be found out."""
+        return ("oldest_timestamp", "newest_timestamp") if self.messages else ()
+
 
 class DiskKindRow(NamedTuple):
     """What one kind of the bytes of a store takes on the disk."""

@@ -28,6 +28,7 @@ from rmqctl.admin.topics.figures import (
 )
 from storage.clock import now_ms as clock_ms
 from storage.format.message import DLQ_GROUP_TOPIC_PREFIX, LMQ_PREFIX, RETRY_GROUP_TOPIC_PREFIX
+from storage.known import of_all
 from storage.parse.durations import format_duration, format_size
 from storage.parse.times import LATEST, day_bounds
 from storage.read.by_time import Boundary
@@ -359,7 +360,6 @@ class DiskUse:
         parts, freed, times = figures
         light = topic.startswith(LMQ_PREFIX)
         sizes = [0 if light else part.bytes for part in parts]
-        known = [time for time in times if time is not None]
         ends = {part.queue_id: part.end for part in parts if part.messages}
         size = _sum(sizes)
         queue = self.files.queues.get(topic, 0)
@@ -373,8 +373,8 @@ class DiskUse:
             size,
             None if size is None else size + queue,
             None if size is None or not self._whole else size / self._whole,
-            min(known, default=None),
-            max(known, default=None),
+            of_all(min, times[::2]),
+            of_all(max, times[1::2]),
             *groups,
             _sum(freed),
         )
@@ -411,8 +411,7 @@ class DiskUse:
 
     def _added_up(self, rows: Iterable[DiskUseRow]) -> DiskUseRow:
         rows = list(rows)
-        oldest = [r.oldest_timestamp for r in rows if r.oldest_timestamp is not None]
-        newest = [r.newest_timestamp for r in rows if r.newest_timestamp is not None]
+        held = [row for row in rows if row.messages]
         size = _sum([row.bytes for row in rows])
         return DiskUseRow(
             None,
@@ -423,8 +422,8 @@ class DiskUse:
             size,
             _sum([row.disk_bytes for row in rows]),
             None if size is None or not self._whole else size / self._whole,
-            min(oldest, default=None),
-            max(newest, default=None),
+            of_all(min, (row.oldest_timestamp for row in held)),
+            of_all(max, (row.newest_timestamp for row in held)),
             sorted({group for row in rows for group in row.unread_by}),
             sorted({group for row in rows for group in row.unknown_for}),
             _sum([row.freed_next for row in rows]),

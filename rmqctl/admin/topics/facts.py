@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from broker.validation import check_topic
 from rmqctl.admin.kinds import topic_kinds
 from rmqctl.errors import NotFound
+from storage.known import of_all
 
 from .figures import TopicFigures, bounds_of_topics
 from .rows import TopicDescription, TopicQueueRow, TopicRow
@@ -84,8 +85,7 @@ def describe(
     for topic in _chosen(view, configs, topics):
         config = configs[topic]
         rows = [_queue_row(view, broker.name, topic, queue_id) for queue_id in used[topic]]
-        first = [row.first_timestamp for row in rows if row.first_timestamp is not None]
-        last = [row.last_timestamp for row in rows if row.last_timestamp is not None]
+        held = [row for row in rows if row.count]
         row = TopicDescription(
             topic,
             kind.of(topic),
@@ -96,8 +96,8 @@ def describe(
             config.topic_filter_type,
             config.topic_sys_flag,
             sum(row.count for row in rows),
-            min(first, default=None),
-            max(last, default=None),
+            of_all(min, (row.first_timestamp for row in held)),
+            of_all(max, (row.last_timestamp for row in held)),
             groups.get(topic, []),
         )
         found.append(row)

@@ -7,7 +7,7 @@ read from single records, found by bisection.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta, tzinfo
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -16,6 +16,7 @@ from rmqctl.admin.changes import Warn, no_warning
 from storage.counted import counted
 from storage.format.message import LMQ_PREFIX
 from storage.format.names import CONSUMEQUEUE
+from storage.known import of_all
 from storage.parse.times import EARLIEST, near_datetime
 from storage.read.by_time import Boundary
 
@@ -143,7 +144,7 @@ class TopicFigures:
             if part.messages:
                 first.append(self._time(part.queue_id, part.first))
                 last.append(self._time(part.queue_id, part.end - 1))
-        return _known(min, first), _known(max, last)
+        return of_all(min, first), of_all(max, last)
 
     def _first_after(self, start: int) -> int | None:
         """Store time of the topic's first message at or after a time; None without one."""
@@ -152,7 +153,7 @@ class TopicFigures:
             offset = self._at(part, start)
             if offset < part.end:
                 times.append(self._time(part.queue_id, offset))
-        return _known(min, times)
+        return min((time for time in times if time is not None), default=None)
 
     def _within(self, part: Part, start: int, end: int) -> Part:
         first, stop = self._at(part, start), self._at(part, end)
@@ -225,8 +226,3 @@ def hour_of(timestamp: int, zone: tzinfo | None) -> int:
     moment = near_datetime(timestamp, zone)
     within = timedelta(minutes=moment.minute, seconds=moment.second)
     return timestamp - timestamp % 1000 - int(within.total_seconds()) * 1000
-
-
-def _known(choose: Callable[[Iterable[int]], int], times: Iterable[int | None]) -> int | None:
-    known = [time for time in times if time is not None]
-    return choose(known) if known else None

@@ -105,7 +105,11 @@ class TopicStatsRow(NamedTuple):
     ]
     average_size: Annotated[int | None, "bytes of a record; null without messages", Rank.EXTRA]
     share: Annotated[float | None, "share of the topic's messages, 0 to 1; null without messages"]
-    rate: Annotated[float | None, "messages per second; null without messages", Rank.MAIN]
+    rate: Annotated[
+        float | None,
+        "messages per second; null without messages, or if a time is unknown",
+        Rank.MAIN,
+    ]
     first_timestamp: Annotated[int | None, "when the oldest one was stored"]
     last_timestamp: Annotated[int | None, "when the newest one was stored"]
     bytes_rate: Annotated[float | None, Wide("bytes per second")]
@@ -113,6 +117,11 @@ class TopicStatsRow(NamedTuple):
         float | None,
         Wide("fullest queue divided by the mean of all; 1 is even; null without messages"),
     ]
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The fields whose null is a value that could not be found out."""
+        return ("first_timestamp", "last_timestamp") if self.messages else ()
 
 
 class TopicUsageRow(NamedTuple):
@@ -129,3 +138,8 @@ class TopicUsageRow(NamedTuple):
     queue_bytes: Annotated[int | None, "disk usage of its consume queues"]
     oldest_timestamp: Annotated[int | None, "when the oldest one was stored"]
     newest_timestamp: Annotated[int | None, "when the newest one was stored"]
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The fields whose null is a value that could not be found out."""
+        return ("oldest_timestamp", "newest_timestamp") if self.messages else ()

@@ -211,6 +211,8 @@ def report(
         begin = max(begin or 0, moment - cli.parsed("--window", parse_duration, window))
     choice = Choice(groups, topic, include_retry)
     previous = None if compare is None else previous_of(cli, compare, recorded, choice)
+    if kept is not None and previous is not None and previous.as_of > moment:
+        cli.warn("the report of --compare is later than this one: its lag is not an earlier one")
     refs = reporting.stores_of(cli) if kept is None else ()
     reporting.check_some_are_there(refs, master)
     number = len(refs) if kept is None else len(kept)

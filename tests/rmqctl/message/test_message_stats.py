@@ -197,6 +197,49 @@ def test_parts_add_up_and_sizes_are_right_to_an_eighth(sizes, cut):
         assert _bucket(_largest_in(bucket) + 1) == bucket + 1
 
 
+@pytest.mark.parametrize("most", [1, 10_000])
+@pytest.mark.parametrize("merged", [False, True])
+def test_times_before_1970_are_not_later_than_they_are(monkeypatch, most, merged):
+    monkeypatch.setattr("rmqctl.admin.messages.counting._MOST_GROUPS", most)
+    counter = Counter(["topic", "key"])
+    for time, topic in ((-7_200_000, "t"), (-3_600_000, "t"), (-3_600_000, "u")):
+        message = MessageExt(topic, b"", b"KEYS\x01k")
+        message.store_timestamp = time
+        counter.add(message)
+    if merged:
+        (whole := counter.fresh()).merge(counter.packed())
+        counter = whole
+    times = {row.value: (row.first_timestamp, row.last_timestamp) for row in counter.rows("topic")}
+    assert times == {"t": (-7_200_000, -3_600_000), "u": (-3_600_000, -3_600_000)}
+    (key,) = counter.rows("key")
+    assert (key.first_timestamp, key.last_timestamp) == (-7_200_000, -3_600_000)
+    total = counter.summary(0)
+    assert (total.last_timestamp, total.per_hour) == (-3_600_000, 3.0)
+
+
+@pytest.mark.parametrize("day", ["2025-03-30", "2025-03-31", "2025-10-26"])
+def test_a_rate_by_day_is_that_of_the_hours_that_the_day_has(day):
+    zone = ZoneInfo("Europe/Berlin")
+    counter = Counter(["day"], zone)
+    hours = {"2025-03-30": 23, "2025-03-31": 24, "2025-10-26": 25}[day]
+    for number in range(hours * 360):
+        message = MessageExt("t", b"")
+        start = int(datetime.fromisoformat(day).replace(tzinfo=zone).timestamp() * 1000)
+        message.store_timestamp = start + number * 10_000
+        counter.add(message)
+    (row,) = counter.time_rows("day")
+    assert (row.messages, row.per_second) == (hours * 360, 0.1)
+
+
+def test_a_day_outside_of_all_calendars_has_24_hours():
+    counter = Counter(["day"], UTC)
+    for _ in range(864):
+        message = MessageExt("t", b"")
+        message.store_timestamp = 1 << 62
+        counter.add(message)
+    assert [row.per_second for row in counter.time_rows("day")] == [0.01]
+
+
 def test_it_is_one_object_or_rows(store):
     run("produce", "t", stdin=b"1\n")
     assert json.loads(run("message", "stats", "-o", "jsonl").out)["messages"] == 1

@@ -134,6 +134,15 @@ def test_a_setting_without_the_level_warns(root: Path) -> None:
         assert where in run(*command, "-S", root).err
 
 
+def test_broker_status_shows_the_saved_offset_of_each_level(root: Path) -> None:
+    save_delay_offsets(root, {LEVEL: 99})
+    levels = run("broker", "status", "-S", root, "-o", "json").json()["delay_levels"]
+    assert [(one["level"], one["offset"], one["max_offset"], one["waiting"]) for one in levels] == [
+        (LEVEL, 99, 1, None),
+        (LEVEL + 1, None, 1, 1),
+    ]
+
+
 def test_the_rows_of_messages_are_complete_where_the_filter_selects_none_of_the_level(
     root: Path, ids: list[str]
 ) -> None:

@@ -8,6 +8,14 @@ from collections import Counter
 
 import pytest
 
+from analytics.lag.exact_times import Part
+from analytics.lag.queue_position import QueuePosition
+from broker.embedded.broker import EmbeddedBroker
+from broker.new_store import create_store
+from rmqctl.admin.lag.backlog import name_rows
+from storage.config import SMALL_STORE
+from storage.configs.topics import TopicConfig
+from storage.format.message import Message
 from tests.support import golden
 from tests.support.cli import run
 from tests.support.hand_made import START_MS, TINY, HandMade
@@ -72,6 +80,24 @@ def test_sizes_and_ages_cover_the_whole_backlog():
         assert sum(row["messages"] for row in found) == len(messages)
         assert sum(row["bytes"] for row in found) == sum(m["storeSize"] for m in messages)
         assert sum(row["share"] for row in found) == pytest.approx(1, abs=0.001)
+
+
+def test_shares_are_of_messages_where_a_message_has_several_keys(tmp_path):
+    create_store(tmp_path / "s", SMALL_STORE)
+    with EmbeddedBroker.open(tmp_path / "s") as broker:
+        broker.update_topic(TopicConfig("t", 1, 1))
+        for number in range(10):
+            broker.send(Message("t", b"x", keys=["all", f"a{number}", f"b{number}"]), 0)
+        size = broker.view.log_max_offset()
+        parts = [Part("t", 0, QueuePosition(0, 0, 10))]
+        rows, read = name_rows(broker.view, parts, lambda m: m.keys, 2, lambda _: None)
+    assert read == 10
+    assert [row[:4] for row in rows] == [
+        ("all", 10, 1.0, size),
+        ("a0", 1, 0.1, size // 10),
+        ("(other)", 10, 1.0, size),
+    ]
+    assert len({row.bar for row in rows if row.messages == 10}) == 1
 
 
 @pytest.mark.feature(46)

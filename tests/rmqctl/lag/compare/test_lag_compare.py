@@ -64,6 +64,28 @@ def test_a_time_that_no_process_recorded_is_unknown_and_what_records_is_said(sto
     assert "rmqctl lag record FILE" in result.err
 
 
+def test_a_time_after_as_of_is_refused(store):
+    sampled(store)
+    refused, _ = compared(store, T + 20_000, "--as-of", T + 10_000, code=2)
+    assert refused.err.startswith("rmqctl: --compare: it is ")
+    assert "the range ends before it begins" in refused.err
+    _, [row] = compared(store, T + 10_000, "--as-of", T + 20_000)
+    assert (row["lag_then"], row["lag"], row["lag_change"]) == (6, 10, 4)
+    _, [row] = compared(store, T + 20_000, "--as-of", T + 20_000)
+    assert row["lag_change"] == 0
+
+
+def test_a_record_after_as_of_is_named(store, tmp_path):
+    sampled(store)
+    saved = tmp_path / "record.jsonl"
+    assert run("lag", "record", saved, "-S", store).code == 0
+    result, [row] = compared(store, saved, "--as-of", T + 20_000)
+    assert (row["lag_then"], row["lag"]) == (2, 10)
+    assert "rmqctl: warning: the record is later than --as-of" in result.err
+    result, _ = compared(store, saved)
+    assert "is later" not in result.err
+
+
 @pytest.mark.parametrize("form", ["json", "jsonl"])
 def test_a_file_of_lag_show_is_compared(store, tmp_path, form):
     saved = tmp_path / "then.json"

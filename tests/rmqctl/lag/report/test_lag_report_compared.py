@@ -45,6 +45,17 @@ def test_the_last_one_at_a_time(history: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_later_one_is_named(history: Path) -> None:
+    words = (*LOCAL, "--from-partials", history, "--as-of", "2026-01-02T07:00Z")
+    later = run(*words, "--compare", history, *WORDS)
+    assert later.lines[1:] == ["billing,27,31,-4", "shipping,27,31,-4"]
+    assert "warning: the report of --compare is later than this one" in later.err
+    earlier = run(*words, "--compare", "2026-01-01T07:00Z", "--recorded", history, *WORDS)
+    assert earlier.lines[1:] == ["billing,27,25,2", "shipping,27,25,2"]
+    assert "is later" not in earlier.err
+
+
+@pytest.mark.slow
 def test_what_is_known_in_part_now_has_no_change(tmp_path: Path) -> None:
     keep(tmp_path / "before", OLD, {"a": 5, "b": 20})
     keep(tmp_path / "now", OLD + DAY_MS, {"a": None, "b": 50})
