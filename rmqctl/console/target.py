@@ -3,7 +3,7 @@
 import shlex
 from typing import TYPE_CHECKING
 
-from rmqctl.cli.paths import expanded
+from rmqctl.cli.paths import expanded, working_folder
 
 if TYPE_CHECKING:
     from rmqctl.cli.context import Cli
@@ -18,7 +18,8 @@ def with_target(command: str, cli: "Cli") -> str:
     if (config := cli.given.get("config")) is not None:
         words += ["--config", str(config)]
     if folders := cli.given.get("store"):
-        words += ["-S", str(expanded(folders[-1]).absolute())]
+        path = expanded(folders[-1])  # as it was given, if the working folder was removed
+        words += ["-S", str(path if working_folder() is None else path.absolute())]
     elif (context := cli.given.get("context")) is not None:
         words += ["--context", str(context)]
     return _with_first(command, [*words, *_zone_words(cli)])

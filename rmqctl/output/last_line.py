@@ -31,6 +31,8 @@ class LastLine:
         """Whether a message is an object of JSON, asked for each."""
         self.fields: Callable[[], Mapping[str, Any]] = dict
         """What is known of the call; members of each object."""
+        self.clear_drawn: Callable[[], object] = bool
+        """Clears what is drawn in place on the terminal; called before each message."""
 
     def show(self, text: str, bar: str = "") -> None:
         """Draw a text with a bar before it, replacing the present one; none beside messages that
@@ -74,7 +76,7 @@ class LastLine:
             return
         text = prefix + text
         shown = f"\x1b[2m{_shown(text)}\x1b[0m" if dim else _shown(text)
-        self.beside(lambda: self._write(shown + "\n"), ends_line=True)
+        self._message(lambda: self._write(shown + "\n"), ends_line=True)
 
     def ask(self, question: str) -> None:
         """Print a question; the answer is typed after it."""
@@ -82,7 +84,7 @@ class LastLine:
             self._print_json("info", PROGRAM, question, {"question": True})
             return
         shown = _shown(question)
-        self.beside(lambda: self._write(shown), ends_line=False)
+        self._message(lambda: self._write(shown), ends_line=False)
 
     def pass_on(self, words: bytes, logger: str) -> None:
         """Print what another program wrote on its standard error: as it is, or each line as JSON.
@@ -93,7 +95,7 @@ class LastLine:
             for line in words.decode("utf-8", "replace").splitlines():
                 self._print_json("info", logger, line, {})
             return
-        self.beside(lambda: self._write_bytes(words), ends_line=words.endswith(b"\n"))
+        self._message(lambda: self._write_bytes(words), ends_line=words.endswith(b"\n"))
 
     def beside(self, write: Callable[[], object], *, ends_line: bool) -> None:
         """Call ``write`` to print to the terminal, with the bar cleared.
@@ -109,7 +111,12 @@ class LastLine:
         from rmqctl.output.json_messages import json_message  # lazy: few calls write JSON
 
         line = json_message(level, logger, text, {**self.fields(), **fields})
-        self.beside(lambda: self._write(line + "\n"), ends_line=True)
+        self._message(lambda: self._write(line + "\n"), ends_line=True)
+
+    def _message(self, write: Callable[[], object], *, ends_line: bool) -> None:
+        with self._lock:
+            self.clear_drawn()
+            self.beside(write, ends_line=ends_line)
 
     def _columns(self) -> int:
         """The columns of the terminal; no limit where it is none, or does not know."""

@@ -34,7 +34,8 @@ _AT_ONCE: Final = 2000
 _WAIT_MS: Final = 250
 _PAUSE_S: Final = 0.1
 _SHARE: Final = 3
-"""The pause after a step, in times of its own length: other work goes on meanwhile."""
+"""The pause after a step, in times of its own work: other work goes on meanwhile."""
+_LONGEST_PAUSE_S: Final = 5.0
 
 Keep = Callable[[Any, Any], bool]
 """Whether a message and its row are wanted."""
@@ -74,7 +75,7 @@ def _follow(source: Source, place: Place) -> Iterator[Any]:
     came = looked = left_out = 0
     while True:
         known = broker.wait_for_messages(None, 0)
-        begun = time.monotonic()
+        begun = time.thread_time()  # the time that the look is held is no work
         spans = []
         new: dict[int, int] = {}
         queues = selection.queues_of(broker, topic, wanted)
@@ -126,7 +127,12 @@ def _follow(source: Source, place: Place) -> Iterator[Any]:
         source.advance(Progress(looked, came, "messages", left_out))
         yield None
         if waiting:
-            time.sleep(max(_PAUSE_S, _SHARE * (time.monotonic() - begun)))
+            left = min(_LONGEST_PAUSE_S, max(_PAUSE_S, _SHARE * (time.thread_time() - begun)))
+            while left > 0:
+                part = min(left, _WAIT_MS / 1000)
+                time.sleep(part)
+                left -= part
+                source.advance(Progress(looked, came, "messages", left_out))  # it may be stopped
         else:
             broker.wait_for_messages(known, _WAIT_MS, topic)
 

@@ -4,11 +4,13 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Final, NamedTuple
 
+from rmqctl.console.faults import sentence_of
 from rmqctl.console.keys import key_of
 from rmqctl.console.looks.look import Look, Place, Progress
 from rmqctl.console.panes import Pane
 from rmqctl.console.prompt import Prompt
 from rmqctl.console.specs import PaneSpec
+from rmqctl.errors import CliError
 from rmqctl.output.view import View
 
 from .planning import Plan
@@ -217,8 +219,11 @@ class Sheet:
         if self.stage is Stage.QUESTIONS and self.questions is not None:
             try:
                 wish = self.questions.answered()
-            except ValueError as error:
+            except (ValueError, CliError) as error:
                 self.problem = str(error)
+                return
+            except OSError as error:
+                self.problem = sentence_of(error)
                 return
             if wish is not None:
                 self.banner = ""

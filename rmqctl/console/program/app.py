@@ -19,6 +19,7 @@ from rmqctl.console import frame
 from rmqctl.console.boxes import WIDE, Box, beside, boxes
 from rmqctl.console.drawing import Line, cut_line, text_line
 from rmqctl.console.driver import ConsoleDriver
+from rmqctl.console.faults import sentence_of
 from rmqctl.console.helping import help_lines
 from rmqctl.console.keys import PICTURE, Key, key_of
 from rmqctl.console.looks.look import Place
@@ -512,8 +513,8 @@ class ConsoleApp(App[int], inherit_bindings=False):
         module = import_module(f"rmqctl.console.{key.module or 'program.actions'}")
         try:
             getattr(module, f"do_{key.action}")(self)
-        except CliError as error:
-            self.notice = str(error)
+        except (CliError, OSError) as error:
+            self.notice = sentence_of(error)
 
     def on_mouse_down(self, event: MouseDown) -> None:
         """Move the cursor to the row."""

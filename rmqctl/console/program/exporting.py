@@ -58,6 +58,8 @@ def do_export(app: "ConsoleApp") -> None:
                 export(app, shlex.split(text), replaces=False)
         except (ValueError, CliError) as error:
             app.notice = str(error)
+        except OSError as error:
+            app.notice = sentence_of(error)
 
     try:
         rows_of(app.pane, Format.JSON)

@@ -9,10 +9,10 @@ from rmqctl.errors import Refused, UsageProblem
 
 def check_outside(path: Path, stores: Iterable[Path]) -> None:
     """Refused for a path inside of a store."""
-    from rmqctl.admin.store_folder import looks_like_a_store
+    from rmqctl.admin.store_folder import is_a_store_above
 
     for folder in Path(os.path.realpath(path)).parents:
-        if any(_same(folder, store) for store in stores) or looks_like_a_store(folder):
+        if any(_same(folder, store) for store in stores) or is_a_store_above(folder):
             raise Refused(f"{path} is inside the store {folder}; name a file outside of it")
 
 

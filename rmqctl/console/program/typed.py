@@ -3,6 +3,7 @@
 import shlex
 from typing import TYPE_CHECKING
 
+from rmqctl.console.faults import sentence_of
 from rmqctl.console.plans.desk import CHANGING
 from rmqctl.console.screens.table import place_named
 from rmqctl.errors import CliError
@@ -62,6 +63,8 @@ def carry_out(app: "ConsoleApp", text: str) -> None:
             app.go(place_named(shlex.split(text)))
     except (ValueError, CliError) as error:
         app.notice = str(error)
+    except OSError as error:
+        app.notice = sentence_of(error)
 
 
 def _seconds(text: str) -> float:

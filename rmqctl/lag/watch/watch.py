@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, Final
 
@@ -9,6 +10,7 @@ from rmqctl.admin.lag.watcher import Left, Watcher, check_known, left
 from rmqctl.cli.gc_tuning import no_search_for_cycles
 from rmqctl.cli.signals import Terminated, TimeLimit
 from rmqctl.output.cells import cells_of
+from rmqctl.output.last_line import LAST_LINE
 from rmqctl.output.render import RowStream
 from rmqctl.output.view import Format
 
@@ -58,6 +60,23 @@ class Screen:
         """End the output."""
         if self._stream is not None:
             self._stream.finish()
+
+    @contextmanager
+    def below_messages(self) -> Iterator[None]:
+        """Within it, a message of the program stays above the table that is shown in place."""
+        if self._lines is not None:
+            LAST_LINE.clear_drawn = self._clear
+        try:
+            yield
+        finally:
+            LAST_LINE.clear_drawn = bool
+
+    def _clear(self) -> None:
+        """Clear the table; the next one is drawn where the cursor is then."""
+        if self._lines:
+            before, self._lines = self._lines, 0
+            self._out.write(f"\x1b[{before}F\x1b[J")
+            self._out.flush()
 
     def _new_stream(self, *, headers: bool) -> RowStream:
         view = self._view._replace(headers=self._view.headers and headers)
@@ -119,20 +138,21 @@ def watch(
 
     CliError (3) if no message is known to be left, but some values are unknown.
     """
-    try:
-        while True:
-            with no_search_for_cycles():
-                seen = watcher.look(clock())
-            screen.show(watcher.rows(seen, with_rates=with_rates))
-            if (
-                screen.full
-                or (until_drained and left(seen) is not Left.SOME)
-                or next(pauses, None) is None
-            ):
-                break
-    except (KeyboardInterrupt, TimeLimit, Terminated):
-        screen.finish()
-        raise
+    with screen.below_messages():
+        try:
+            while True:
+                with no_search_for_cycles():
+                    seen = watcher.look(clock())
+                screen.show(watcher.rows(seen, with_rates=with_rates))
+                if (
+                    screen.full
+                    or (until_drained and left(seen) is not Left.SOME)
+                    or next(pauses, None) is None
+                ):
+                    break
+        except (KeyboardInterrupt, TimeLimit, Terminated):
+            screen.finish()
+            raise
     screen.finish()
     if until_drained:
         check_known(seen)

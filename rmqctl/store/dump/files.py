@@ -102,10 +102,10 @@ def map_file(path: Path) -> ReadMap | None:
 
 
 def _root_of(path: Path) -> Path | None:
-    from rmqctl.admin.store_folder import looks_like_a_store
+    from rmqctl.admin.store_folder import is_a_store_above
 
     for folder in list(path.parents)[:_LEVELS]:
-        if looks_like_a_store(folder):
+        if is_a_store_above(folder):
             return folder
     return None
 

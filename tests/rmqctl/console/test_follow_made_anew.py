@@ -1,5 +1,9 @@
-"""Following a topic whose queues are made anew, or lose messages that wait to be looked at."""
+"""Following a topic whose queues are made anew, or lose messages that wait to be looked at, and
+the time that it leaves to other work."""
 
+import threading
+import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -22,9 +26,14 @@ class Following:
         self.notices: list[str] = []
         self.told: list[Any] = []
         self._broker = EmbeddedBroker.open(store, read_only=True)
-        source = Source(self._broker, 0, self.notices.append, {}, self.told.append)
+        self.advances: list[Callable[[Any], object]] = [self.told.append]
+        source = Source(self._broker, 0, self.notices.append, {}, self._advance)
         self._rows: Any = walks.FOLLOW.read(source, Place("follow", ("orders", "*", *filters)))
         self.round()
+
+    def _advance(self, progress):
+        for take in self.advances:
+            take(progress)
 
     def round(self):
         bodies = []
@@ -98,4 +107,44 @@ def test_messages_that_are_deleted_while_they_wait_behind_a_filter_are_counted(o
     assert len(bodies) == high - low
     last = following.told[-1]
     assert (last.total, last.done, last.left_out) == (12, 1 + high - low, low - 11)
+    following.close()
+
+
+@pytest.fixture
+def naps(monkeypatch):
+    """The seconds of each sleep; none is slept."""
+    slept: list[float] = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    return slept
+
+
+def test_the_time_that_a_round_was_held_is_no_work(orders, naps):
+    following = Following(orders)
+    held = [True]
+
+    def hold(progress):
+        if progress.total and held:  # before the rows, as p holds the reader
+            held.clear()
+            threading.Event().wait(1)
+
+    following.advances.append(hold)
+    send(orders, "one more")
+    assert following.rounds(1) == ["one more"]
+    assert not held
+    following.round()
+    assert 0 < sum(naps) < 1
+    following.close()
+
+
+def test_after_a_long_round_it_can_be_stopped_within_its_pause(orders, naps, monkeypatch):
+    following = Following(orders)
+    seconds = iter(range(0, 10_000, 1_000))
+    monkeypatch.setattr(time, "thread_time", lambda: next(seconds))
+    send(orders, "one more")
+    assert following.rounds(1) == ["one more"]
+    before = len(following.told)
+    following.round()
+    assert sum(naps) == walks._LONGEST_PAUSE_S
+    assert max(naps) <= 0.25
+    assert len(following.told) - before >= len(naps)
     following.close()

@@ -1,13 +1,16 @@
 """``lag watch``: line by line, in place on a terminal, until drained, until Ctrl-C."""
 
+import logging
 import os
 import pty
 import re
 import select
 import signal
+import sys
 import threading
 import time
 
+import pyte
 import pytest
 
 from analytics.lag.selection import Choice
@@ -17,8 +20,10 @@ from rmqctl.admin.lag.unknown import NO_PROGRESS
 from rmqctl.admin.lag.watch_rows import WatchedRateRow, WatchedRow
 from rmqctl.admin.lag.watcher import Left, Watcher, left, needed
 from rmqctl.cli.context import Cli
+from rmqctl.cli.log_records import LineHandler
 from rmqctl.lag.watch.watch import Screen
 from rmqctl.output.cells import cells_of
+from rmqctl.output.last_line import LAST_LINE
 from rmqctl.output.view import Format, View
 from storage.configs.topics import TopicConfig
 from storage.format.message import Message
@@ -220,6 +225,58 @@ def test_a_small_terminal_is_not_left_upwards(columns, groups, monkeypatch):
         taken.append(sum(max(1, -(-cells_of(line) // columns)) for line in lines))
         assert taken[-1] <= 11
         assert lines[-1].startswith("... ") or f"group-{groups - 1}" in "".join(lines[-4:])
+
+
+class OneTerminal(Written):
+    """A terminal that takes what is printed on both outputs."""
+
+    def __init__(self, columns, lines):
+        super().__init__()
+        self._screen = pyte.HistoryScreen(columns, lines, history=100)
+        self._screen.set_mode(pyte.modes.LNM)
+        self._stream = pyte.Stream(self._screen)
+
+    def write(self, text):
+        super().write(text)
+        self._stream.feed(text)
+
+    def lines(self):
+        """All lines since the begin, those that were scrolled out too."""
+        above = ["".join(row[n].data for n in range(40)) for row in self._screen.history.top]
+        return [line.rstrip() for line in (*above, *self._screen.display) if line.strip()]
+
+
+@pytest.mark.feature(60)
+@pytest.mark.parametrize("height", [4, 24])
+@pytest.mark.parametrize("by", ["warning", "log record", "json"])
+def test_a_message_of_a_later_look_stays_above_the_table(by, height, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("LINES", str(height))
+    terminal = OneTerminal(40, height)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(LAST_LINE, "writes_json", lambda: by == "json")
+    cli = Cli({"TERM": "xterm"})
+    view = View(Format.TABLE, terminal=True, columns=("group", "lag"))
+    vars(cli).update(view=view, out=terminal)
+    screen = Screen(cli, WatchedRow)
+    log = logging.Logger("test")
+    log.addHandler(LineHandler(tracebacks=False))
+    say = log.warning if by == "log record" else cli.warn
+    with screen.below_messages():
+        for number in range(4):
+            if number in (0, 2):
+                say(f"{'long ' * 12}{number}")
+            rows = [WatchedRow(T, f"g{n}", "t", number, None, 5, "OK", 0, 0) for n in range(2)]
+            screen.show(rows)
+    say("the end")
+    text = "".join(terminal.lines())
+    assert [line.split() for line in terminal.lines() if line.startswith(("g0", "g1"))] == [
+        ["g0", "3"],
+        ["g1", "3"],
+    ]
+    assert text.count("GROUP") == 1
+    places = [text.index(word) for word in ("long 0", "long 2", "GROUP", "g1", "the end")]
+    assert places == sorted(places)
 
 
 @pytest.mark.feature(60)
