@@ -91,6 +91,7 @@ class MessageBuilder:
         log_file_size: int = DEFAULT_LOG_FILE_SIZE,
     ) -> None:
         self._cluster = config.broker_cluster_name
+        self._keep_reasons = config.keep_failure_reasons
         self._reject_transactions = config.reject_transaction_message
         self._delays_ms = delays_ms
         self._max_message_size = max_message_size
@@ -120,6 +121,11 @@ class MessageBuilder:
         """Do what ``build`` does in the general way."""
         check_body_size(message.body, self._max_message_size)
         properties = dict(message.properties)
+        if not self._keep_reasons and message.topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+            from broker.retry.failure_reason import FAILURE_PROPERTIES  # most senders need none
+
+            for name in FAILURE_PROPERTIES:
+                properties.pop(name, None)
         schedule = self.schedule(properties)
         # Java's constructor of Message sets WAIT; clients replace it for a retry topic.
         wait = properties.pop(PROPERTY_WAIT_STORE_MSG_OK, None)

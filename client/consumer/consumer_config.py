@@ -63,7 +63,7 @@ class ConsumerConfig:
     """Whether messages over ``consume_timeout_minutes`` are sent back; older clients never did."""
     resend_after_if_still_un_ack_ms: int = 0
     """If > 0, a timer of its own watches each message and sends it back after this time; replaces
-    the scan of ``consume_timeout_minutes``. RocketMQ has no such thing."""
+    the scan of ``consume_timeout_minutes``, but not in a broadcast. RocketMQ has no such thing."""
 
     consume_concurrently_max_span: int = 2000
     """Pulling pauses when unfinished messages lie further apart. Concurrent consumption only."""

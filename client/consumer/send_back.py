@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from broker.api.send_back import SendBackRequest
 from broker.errors import BrokerError, MessageIllegalError
+from broker.retry.failure_reason import FAILURE_PROPERTIES
 from client.errors import UNANSWERED, ClientError
 from client.listener.service import (
     DEAD_LETTER_LEVEL,
@@ -147,9 +148,10 @@ class SendBack:
         self, message: MessageExt, max_reconsume_times: int, failure: Mapping[str, str]
     ) -> Message:
         """Make the message that both ways send. As in 4.9, ORIGIN_MESSAGE_ID is only set if it was
-        before."""
+        before. Reasons of the failure before are left out."""
         again = Message(retry_topic(self._group), message.body, flag=message.flag)
-        properties = again.properties = {**message.properties, **failure}
+        kept = {k: v for k, v in message.properties.items() if k not in FAILURE_PROPERTIES}
+        properties = again.properties = {**kept, **failure}
         properties[PROPERTY_RETRY_TOPIC] = message.topic
         properties[PROPERTY_MAX_RECONSUME_TIMES] = str(max_reconsume_times)
         properties.pop(PROPERTY_TRANSACTION_PREPARED, None)

@@ -385,10 +385,10 @@ class ConsumeMessageConcurrentlyService:
         """Send back messages that are in a listener for too long (cleanExpireMsg).
 
         Weak in known ways, see ProcessQueue.clean_expired_msg; ``resend_after_if_still_un_ack_ms``
-        takes its place.
+        takes its place, but not in a broadcast.
         """
         consumer = self._consumer
-        if consumer.config.resend_after_if_still_un_ack_ms:
+        if consumer.config.resend_after_if_still_un_ack_ms and self._clustering:
             return
         timeout_ms = consumer.config.consume_timeout_minutes * _MS_PER_MINUTE
         for queue, process_queue in list(consumer.process_queues.items()):

@@ -10,6 +10,7 @@ from broker.api.members import (
     ConsumeDirectlyStatus,
     ConsumerData,
     ConsumeType,
+    MessageModel,
 )
 from broker.validation import check_topic
 from client.arguments import check_queue, check_time, check_whole
@@ -146,9 +147,14 @@ class ActiveConsumer(Consumer):
         """Do nothing: users take pulled messages."""
 
     def progress_moved(self, moved: Mapping[MessageQueue, int | None]) -> None:
-        """Forget progress that was moved: it is read from the broker again."""
-        for queue in moved:
-            self.offset_store.remove_offset(queue)
+        """Forget progress that was moved: it is read from the broker again. Of a broadcast only
+        this consumer has the progress, so it is ``moved`` here."""
+        for queue, offset in moved.items():
+            if offset is not None and self._config.message_model is MessageModel.BROADCASTING:
+                self.offset_store.update_offset(queue, offset, increase_only=False)
+                self.offset_store.persist(queue)
+            else:
+                self.offset_store.remove_offset(queue)
 
     def running_info(self) -> Mapping[str, Any]:
         """See ConsumerInner."""

@@ -323,14 +323,13 @@ class LitePullConsumer(ActiveConsumer):
 
     def progress_moved(self, moved: Mapping[MessageQueue, int | None]) -> None:
         """Go on from progress that was moved; RocketMQ's consumer ignores such a move."""
-        queues = list(moved)
-        self.instance.pull_service.execute_task_later(lambda: self._begin_anew(queues), 0)
+        self.instance.pull_service.execute_task_later(partial(self._begin_anew, dict(moved)), 0)
 
-    def _begin_anew(self, queues: Sequence[MessageQueue]) -> None:
+    def _begin_anew(self, moved: Mapping[MessageQueue, int | None]) -> None:
         with self.rebalance.lock:
-            for queue in queues:
+            for queue, offset in moved.items():
                 if queue in self.rebalance.process_queues:
-                    self.offset_store.remove_offset(queue)
+                    super().progress_moved({queue: offset})
                     self._begin(queue, self.compute_pull_from_where(queue))
 
     def _begin(self, queue: MessageQueue, offset: int) -> None:
@@ -462,7 +461,7 @@ class LitePullConsumer(ActiveConsumer):
                     return  # given up or moved meanwhile, and its progress with it
                 routes = self.instance.routes
                 correct_offset(self.offset_store, routes, self.group, queue, end)
-                self._begin_anew([queue])
+                self._begin_anew({queue: None})
             logger.warning("an offset was put right: %s", request)
         except Exception:  # whatever a broker raises: the queue stays, and it is asked again
             # Not by another pull: that would find a later end.

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from broker.api.members import MessageModel
 from broker.api.offsets import MAX_OFFSET
 from broker.api.pull import PullRequest as PullMessage, PullResult
 from client.arguments import check_queue, check_stored, check_whole
@@ -206,13 +207,17 @@ class PullConsumer(ActiveConsumer):
         self._moved.update({queue: offset for queue, offset in moved.items() if queue in ours})
 
     def reset_offset(self, offsets: Mapping[MessageQueue, int]) -> None:
-        """See ConsumerInner. The broker is asked on the timer's thread."""
+        """See ConsumerInner. The timer's thread asks the broker, or writes the progress of a
+        broadcast."""
         store = self._remote_offset_store
-        if store is None:
-            super().progress_moved(offsets)
-        else:
+        if store is not None:
             task = partial(self._noticed, store, dict(offsets))
-            self.instance.pull_service.execute_task_later(task, 0)
+        elif self._config.message_model is MessageModel.BROADCASTING:
+            task = partial(self.progress_moved, dict(offsets))
+        else:
+            super().progress_moved(offsets)
+            return
+        self.instance.pull_service.execute_task_later(task, 0)
 
     def _noticed(self, store: RemoteBrokerOffsetStore, offsets: Mapping[MessageQueue, int]) -> None:
         """Take note of what was moved; a notice may come after the move was read.

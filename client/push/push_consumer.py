@@ -109,14 +109,22 @@ class PushConsumer(Consumer):
         """Change settings. In a running consumer only settings that are read at each use take
         effect.
 
-        Raises ClientConfigError for a value out of its range, and for an unknown setting.
+        Raises ClientConfigError for a value out of its range, and for an unknown setting;
+        ClientStateError for another ``message_model`` after ``start``.
         """
         known = [field.name for field in fields(self._config)]
         for name in changes:
             if name not in known:
                 near = "".join(f"; do you mean {it}?" for it in get_close_matches(name, known, 1))
                 raise ClientConfigError(f"no consumer setting is called {name!r}{near}")
-        self._config = replace(self._config, **changes)
+        changed = replace(self._config, **changes)
+        started = self._state is not ServiceState.CREATE_JUST
+        if started and changed.message_model is not self.message_model:
+            raise ClientStateError(
+                f"push consumer {self.group} keeps its message_model {self.message_model.name} "
+                "from its start on; configure it before start(), or make another consumer"
+            )
+        self._config = changed
 
     def register_message_listener(
         self, listener: AnyConcurrentListener, *, fields: Collection[str] | None = None

@@ -48,7 +48,8 @@ def _properties(consumer: PushConsumer) -> dict[str, Any]:
         for field in dataclasses.fields(config):
             value = getattr(config, field.name)
             if not isinstance(value, str | int | float | bool):
-                value = value.name
+                name = getattr(value, "name", None)  # a strategy of the user's may have none
+                value = name if isinstance(name, str) else type(value).__name__
             properties[rocketmq_name(field.name)] = value
     properties["consumeType"] = ConsumeType.CONSUME_PASSIVELY.value
     properties["consumerGroup"] = consumer.group

@@ -200,8 +200,12 @@ class Rebalance:
     def _give_up(self, queue: MessageQueue, process_queue: ProcessQueue) -> bool:
         """Drop a queue; returns whether it has left the table. If not, the next round tries
         again."""
-        self._rules.drop(queue, process_queue)
-        if not self._rules.remove_unnecessary_message_queue(queue, process_queue):
+        try:
+            self._rules.drop(queue, process_queue)
+            if not self._rules.remove_unnecessary_message_queue(queue, process_queue):
+                return False
+        except Exception:  # a user's own offset store may raise any error
+            logger.exception("a queue cannot be given up: group=%s queue=%s", self.group, queue)
             return False
         self.process_queues.pop(queue, None)
         logger.info("gave up a queue: group=%s queue=%s", self.group, queue)
@@ -214,13 +218,15 @@ class Rebalance:
         if needs_lock and not self._rules.lock(queue):
             logger.warning("a queue is still locked: group=%s queue=%s", self.group, queue)
             return None
-        self._rules.remove_dirty_offset(queue)
         process_queue = ProcessQueue(self._clock)
         process_queue.locked = True
         try:
+            self._rules.remove_dirty_offset(queue)
             next_offset = self._rules.compute_pull_from_where(queue)
-        except (*UNANSWERED, ClientError, BrokerError) as error:
-            logger.warning("no first offset: group=%s queue=%s: %s", self.group, queue, error)
+        except Exception as error:  # a user's own offset store may raise any error
+            unexpected = not isinstance(error, (*UNANSWERED, ClientError, BrokerError))
+            text = "no first offset: group=%s queue=%s: %s"
+            logger.warning(text, self.group, queue, error, exc_info=unexpected)
             if needs_lock:  # it may be another member's in the next round
                 self._rules.unlock(queue)
             return None

@@ -319,7 +319,9 @@ class ClientInstance:
         self.update_topic_routes()
 
     def remove_broker(self, name: str) -> None:
-        """Remove a broker; its queues are given up. Unknown names are fine."""
+        """Remove a broker; unknown names are fine. Its queues are given up where another broker has
+        their topic. Where none has, they stay and their pulls fail, as a topic without queues
+        leaves all as it is (RebalanceImpl.rebalanceByTopic)."""
         self.routes.remove(name)
         with self._lock:
             broker = self._connected.get(name)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from broker.api.members import MessageModel
 from broker.api.offsets import ConsumeFromWhere
 from broker.config import BrokerConfig
 from broker.errors import MessageIllegalError, SubscriptionParseError
@@ -298,6 +299,21 @@ def test_an_unknown_setting_has_its_nearest_name(broker: Any) -> None:
     consumer = PushConsumer("g", brokers=[broker])
     with pytest.raises(ClientConfigError, match="'pull_batchsize'; do you mean pull_batch_size?"):
         consumer.configure(pull_batchsize=5)
+
+
+def test_a_running_consumer_keeps_its_message_model(manager: Any, broker: Any) -> None:
+    consumer = PushConsumer("g", brokers=[broker], manager=manager)
+    consumer.configure(message_model="BROADCASTING")
+    consumer.configure(message_model=MessageModel.CLUSTERING)
+    consumer.subscribe("T")
+    consumer.register_message_listener_orderly(lambda messages, context: None)
+    with consumer:
+        with pytest.raises(ClientStateError, match="keeps its message_model CLUSTERING from its"):
+            consumer.configure(message_model="BROADCASTING", pull_batch_size=5)
+        assert consumer.message_model is MessageModel.CLUSTERING
+        assert consumer.config.pull_batch_size == 32, "nothing was changed"
+        consumer.configure(message_model="CLUSTERING", pull_batch_size=5)
+        assert consumer.config.pull_batch_size == 5
 
 
 def test_queues_and_offsets_of_other_types(manager: Any, broker: Any) -> None:

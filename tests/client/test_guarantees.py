@@ -131,13 +131,16 @@ def test_a_killed_member_of_a_broadcast_goes_on_from_its_file_and_repeats_the_re
 
 
 @pytest.mark.conformance("A9", "E18")
+@pytest.mark.parametrize("timer_ms", [0, 10], ids=["scan", "timer of clustering"])
 def test_a_message_stuck_in_a_broadcast_leaves_the_queue_and_does_not_return(
-    broker, broadcasting, scheduler
+    broker, broadcasting, scheduler, timer_ms
 ):
     fill(broker, 0, queues=1)
     door = Door(0)
     heard = Heard(door)
-    member = broadcasting(heard, consume_timeout_minutes=1)
+    member = broadcasting(
+        heard, consume_timeout_minutes=1, resend_after_if_still_un_ack_ms=timer_ms
+    )
     fill(broker, 3, queues=1)
     pull_until(member, lambda: len(heard.messages) == 3)
     scheduler.advance(2 * 60_000)

@@ -8,6 +8,14 @@ import pytest
 
 from broker.embedded.broker import EmbeddedBroker
 from broker.errors import BrokerBusyError
+from broker.retry.failure_reason import (
+    FAILURE_CLASS,
+    FAILURE_CLIENT,
+    FAILURE_MESSAGE,
+    FAILURE_PROPERTIES,
+    FAILURE_STACK,
+    FAILURE_TIME,
+)
 from client.consumer.consumer_config import ConsumerConfig
 from client.listener.listener import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
 from storage.config import StoreConfig
@@ -92,6 +100,55 @@ def test_if_its_broker_will_not_the_inner_producer_sends_it_anew(
     assert "ORIGIN_MESSAGE_ID" not in properties, "lost on this way, as in 4.9"
     eventually(lambda: consumer.process_queues[QUEUE].msg_count == 0)
     assert broker.consumer_connection("g")
+
+
+BEFORE = {FAILURE_CLASS: "ValueError", FAILURE_MESSAGE: "boom", FAILURE_STACK: "0123456789ab"}
+
+
+def reason_on_the_other_way(broker, clock, make_consumer, orderly, **settings) -> dict[str, str]:
+    """Why a message failed that is sent back as a new one; it failed for another reason before."""
+    broker.update_topic(TopicConfig("T", 1, 1))
+    broker.send(Message("T", b"body", properties={"mine": "1", **BEFORE}), 0)
+    failing = FailingBroker(broker, clock)
+    failing.always("send_message_back", DOWN)
+    suspend = ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
+    heard = Heard(lambda messages, context: suspend if orderly else LATER)
+    config = ConsumerConfig(max_reconsume_times=0 if orderly else -1, **settings)
+    consumer = make_consumer(listener=heard, brokers=[failing], config=config)
+    if orderly:
+        consumer.register_message_listener_orderly(heard)
+    consumer.start()
+    turn(consumer)
+    eventually(lambda: waiting(broker))
+    (message,) = waiting(broker)
+    assert message.properties["mine"] == "1"
+    return {name: value for name, value in message.properties.items() if name in FAILURE_PROPERTIES}
+
+
+@pytest.mark.parametrize("orderly", [False, True])
+def test_the_reason_on_the_other_way_is_that_of_the_last_failure_alone(
+    broker, clock, make_consumer, orderly
+):
+    reason = reason_on_the_other_way(broker, clock, make_consumer, orderly)
+    assert reason.keys() == {FAILURE_CLASS, FAILURE_TIME, FAILURE_CLIENT}
+    answer = "SUSPEND_CURRENT_QUEUE_A_MOMENT" if orderly else "RECONSUME_LATER"
+    assert reason[FAILURE_CLASS] == answer
+
+
+@pytest.mark.parametrize("orderly", [False, True])
+def test_a_consumer_that_gives_no_reason_leaves_no_older_one_on_the_other_way(
+    broker, clock, make_consumer, orderly
+):
+    settings = {"record_failure_reason": False}
+    assert reason_on_the_other_way(broker, clock, make_consumer, orderly, **settings) == {}
+
+
+@pytest.mark.parametrize("orderly", [False, True])
+def test_a_broker_that_keeps_no_reasons_keeps_none_on_the_other_way(
+    open_broker, clock, make_consumer, orderly
+):
+    broker = open_broker("broker-b", keep_failure_reasons=False)
+    assert reason_on_the_other_way(broker, clock, make_consumer, orderly) == {}
 
 
 @pytest.mark.conformance("E17", "H17")

@@ -9,11 +9,22 @@ import pytest
 from broker.api.members import MessageModel
 from broker.api.offsets import ConsumeFromWhere
 from client.consumer.consumer_config import ConsumerConfig
+from client.errors import ProgressMovedError
 from client.listener.listener import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
+from client.pull.lite_pull_consumer import LitePullConfig, LitePullConsumer
+from client.pull.pull_consumer import PullConsumer
 from client.runtime.client_config import ClientConfig
 from storage.configs.progress import ProgressFile
 from storage.format.message import MessageQueue
-from tests.support.consumers import Heard, eventually, fill, pull_until, rebalance, turn
+from tests.support.consumers import (
+    Heard,
+    eventually,
+    fill,
+    pull_until,
+    pull_what_is_there,
+    rebalance,
+    turn,
+)
 
 QUEUE = MessageQueue("T", "broker-a", 0)
 SUCCESS = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
@@ -208,3 +219,85 @@ def test_a_member_of_a_broadcast_follows_a_move_in_its_own_file(broker, make_con
     second.start()
     turn(second)
     assert again.messages == [], "its file says 10 again"
+
+
+@pytest.mark.parametrize("target", [7, 2])
+@pytest.mark.parametrize("stored", [3, 10])
+def test_a_polling_member_of_a_broadcast_follows_a_move_in_its_own_file(
+    broker, manager, scheduler, tmp_path, stored, target
+):
+    fill(broker, 10, queues=1)
+
+    def member() -> LitePullConsumer:
+        consumer = LitePullConsumer(
+            "g",
+            brokers=[broker],
+            manager=manager,
+            config=LitePullConfig(
+                auto_commit=False,
+                message_model=MessageModel.BROADCASTING,
+                consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+                pull_batch_size=1,
+            ),
+            client_config=ClientConfig(local_offset_store_dir=str(tmp_path / "offsets")),
+        )
+        consumer.subscribe("T")
+        return consumer
+
+    def polled(consumer: LitePullConsumer, count: int) -> list[int]:
+        offsets: list[int] = []
+
+        def is_enough() -> bool:
+            scheduler.advance(0)
+            pull_what_is_there(consumer)
+            offsets.extend(message.queue_offset for message in consumer.poll(0))
+            return len(offsets) == count
+
+        eventually(is_enough)
+        return offsets
+
+    with member() as consumer:
+        turn(consumer)
+        assert polled(consumer, stored) == [*range(stored)]
+        consumer.poll(0)
+        consumer.commit()
+        assert consumer.committed(QUEUE) == stored
+        old = consumer.rebalance.process_queues[QUEUE]
+        move(broker, target)
+        follow(consumer, old)
+        assert consumer.committed(QUEUE) == target
+        assert polled(consumer, 10 - target) == [*range(target, 10)]
+    with member() as consumer:
+        turn(consumer)
+        assert polled(consumer, 10 - target) == [*range(target, 10)], "its file says so"
+
+
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_a_pulling_member_of_a_broadcast_follows_a_move_in_its_own_file(
+    broker, manager, scheduler, tmp_path, is_stored
+):
+    fill(broker, 10, queues=1)
+    settings = {
+        "brokers": [broker],
+        "manager": manager,
+        "config": PullConsumer.default_config(message_model=MessageModel.BROADCASTING),
+        "client_config": ClientConfig(local_offset_store_dir=str(tmp_path / "offsets")),
+    }
+    with PullConsumer("g", **settings) as consumer:
+        consumer.update_consume_offset(QUEUE, 9)
+        if is_stored:
+            consumer.persist_consumer_offset()
+        move(broker, 7)
+
+        def is_moved() -> bool:
+            scheduler.advance(0)
+            return consumer.consumer_status("T") == {QUEUE: 7}
+
+        eventually(is_moved)
+        with pytest.raises(ProgressMovedError, match="was moved to 7"):
+            consumer.update_consume_offset(QUEUE, 10)
+        assert consumer.fetch_consume_offset(QUEUE, from_store=True) == 7
+        assert consumer.fetch_consume_offset(QUEUE) == 7
+        consumer.update_consume_offset(QUEUE, 8)
+    with PullConsumer("g", **settings) as consumer:
+        assert consumer.fetch_consume_offset(QUEUE) == 8

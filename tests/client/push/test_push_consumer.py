@@ -19,6 +19,7 @@ from client.listener.listener import ConsumeConcurrentlyStatus
 from client.offset_store.offset_store import ReadOffsetType
 from client.producer.producer import Producer
 from client.push.push_consumer import PushConsumer
+from client.rebalance.allocate import AllocateAveragely
 from client.runtime.client_config import ClientConfig
 from client.runtime.client_manager import ClientManager
 from storage.configs.topics import TopicConfig, topics_file
@@ -432,6 +433,29 @@ def test_running_info_tells_settings_queues_and_statistics(broker, make_consumer
         MessageQueue("T", "broker-a", 0): 5,
         MessageQueue("T", "broker-a", 1): 5,
     }
+
+
+class Mine:
+    """A strategy of the user's that has only the method that it needs."""
+
+    def allocate(self, group, client_id, queues, client_ids):
+        return AllocateAveragely().allocate(group, client_id, queues, client_ids)
+
+
+class Misnamed(Mine):
+    name = 5
+
+
+@pytest.mark.parametrize("strategy", [Mine, Misnamed])
+def test_running_info_names_a_strategy_without_a_name_by_its_class(broker, make_consumer, strategy):
+    fill(broker, 0)
+    config = ConsumerConfig(allocate_message_queue_strategy=strategy())
+    consumer = make_consumer(config=config)
+    consumer.start()
+    turn(consumer)
+    info = broker.consumer_running_info("g", consumer.client_id)
+    assert info["properties"]["allocateMessageQueueStrategy"] == strategy.__name__
+    assert {row["queue_id"] for row in info["queues"] if row["topic"] == "T"} == {0, 1}
 
 
 def test_a_message_can_be_consumed_directly_without_touching_progress(broker, make_consumer):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import pytest
 
+from broker.api.offsets import ConsumeFromWhere
 from client.consumer.consumer_config import ConsumerConfig
 from client.listener.listener import ConsumeOrderlyStatus
+from client.offset_store.local_offset_store import LocalFileOffsetStore
 from client.rebalance.allocate import AllocateAveragely
 from client.runtime.client_config import ClientConfig
 from storage.format.message import MessageQueue
@@ -16,17 +19,19 @@ from tests.support.consuming import QUEUE, Door, queue_of
 from tests.support.failing_broker import DOWN, FailingBroker
 
 SUCCESS = ConsumeOrderlyStatus.SUCCESS
+FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 
 
 @pytest.fixture
 def make_member(make_consumer):
     """Make orderly members of the group; of one queue, whose name sorts first has it."""
 
-    def make(name: str, answer=None, *, brokers=None, **settings):
+    def make(name: str, answer=None, *, brokers=None, offset_store=None, **settings):
         more = {} if brokers is None else {"brokers": brokers}
         consumer = make_consumer(
             client_config=ClientConfig(instance_name=name),
             config=ConsumerConfig(**settings),
+            offset_store=offset_store,
             **more,
         )
         heard = Heard(answer or (lambda messages, context: SUCCESS))
@@ -63,6 +68,78 @@ def test_a_queue_that_is_locked_and_not_taken_after_all_is_let_go_of(broker, clo
     turn(consumer)
     assert has_lock(consumer)
     heard.wait_for(1)
+
+
+class Refusing(LocalFileOffsetStore):
+    """A store of the user's own: its errors are none of ours."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__("client", "g", folder)
+        self.refused: set[str] = set()
+
+    def _refuse(self, method: str, queue: MessageQueue) -> None:
+        if method in self.refused and queue == QUEUE:
+            raise ValueError(f"{method}: the backend is down")
+
+    def read_offset(self, queue, read_type):
+        self._refuse("read_offset", queue)
+        return super().read_offset(queue, read_type)
+
+    def remove_offset(self, queue):
+        self._refuse("remove_offset", queue)
+        super().remove_offset(queue)
+
+    def persist(self, queue):
+        self._refuse("persist", queue)
+        super().persist(queue)
+
+
+@pytest.mark.parametrize("method", ["read_offset", "remove_offset"])
+def test_a_queue_is_let_go_of_whatever_error_a_store_of_the_users_own_raises(
+    broker, make_member, tmp_path, caplog, method
+):
+    fill(broker, 2, queues=2)
+    store = Refusing(tmp_path / "offsets")
+    store.refused.add(method)
+    consumer, heard = make_member(
+        "b", offset_store=store, consume_from_where=FIRST, pull_threshold_for_topic=800
+    )
+    consumer.start()
+    turn(consumer)
+    heard.wait_for(1)
+    assert [m.queue_id for m in heard.messages] == [1]
+    assert QUEUE not in consumer.process_queues
+    assert not has_lock(consumer)
+    assert f"{method}: the backend is down" in caplog.text
+    (member,) = broker.consumer_connection("g")
+    assert [*member.consumer.queues] == consumer.rebalance.queues(), "brokers know its queues"
+    taken = len(consumer.process_queues)
+    assert consumer.pull_loop.flow_control.pull_threshold_for_queue == 800 // taken
+    store.refused.clear()
+    turn(consumer)
+    heard.wait_for(2)
+    assert has_lock(consumer)
+
+
+def test_a_queue_that_a_store_of_the_users_own_does_not_let_go_of_holds_up_no_other(
+    broker, make_member, tmp_path, caplog
+):
+    fill(broker, 2, queues=2)
+    store = Refusing(tmp_path / "offsets")
+    consumer, heard = make_member("b", offset_store=store, consume_from_where=FIRST)
+    consumer.start()
+    turn(consumer)
+    heard.wait_for(2)
+    store.refused.add("persist")
+    consumer.unsubscribe("T")
+    rebalance(consumer)
+    assert [queue for queue in consumer.process_queues if queue.topic == "T"] == [QUEUE]
+    assert "persist: the backend is down" in caplog.text
+    assert has_lock(consumer), "its progress is not stored yet"
+    store.refused.clear()
+    rebalance(consumer)
+    assert QUEUE not in consumer.process_queues
+    assert not has_lock(consumer)
 
 
 @pytest.mark.conformance("F3", "G12")

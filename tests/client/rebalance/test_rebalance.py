@@ -248,6 +248,26 @@ def test_without_the_members_everything_stays_as_it_is(broker, clock, make_consu
     assert not any(process_queue.dropped for process_queue in before.values())
 
 
+def test_the_queues_of_a_removed_broker_go_unless_their_topic_has_no_others(a, b, make_consumer):
+    for one in (a, b):
+        fill(one, 0, queues=1)
+    consumer = make_consumer(brokers=[a, b])
+    consumer.start()
+    rebalance(consumer)
+
+    def of_brokers() -> set[str]:
+        return {queue.broker_name for queue in consumer.process_queues if queue.topic == "T"}
+
+    assert of_brokers() == {"broker-a", "broker-b"}
+    consumer.instance.remove_broker("broker-b")
+    rebalance(consumer)
+    assert of_brokers() == {"broker-a"}
+    consumer.instance.remove_broker("broker-a")
+    rebalance(consumer)
+    assert of_brokers() == {"broker-a"}, "as a topic without queues leaves all as it is"
+    consumer.instance.add_broker(a)  # the shutdown commits there
+
+
 @pytest.mark.conformance("C5")
 def test_who_is_not_among_the_members_gives_everything_up(broker, make_consumer):
     """As 4.9 does it: the strategy gives nothing to an id that is not in the list."""
