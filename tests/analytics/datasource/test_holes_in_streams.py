@@ -4,10 +4,12 @@ whichever way that is planned."""
 from __future__ import annotations
 
 import json
+from itertools import permutations
 from pathlib import Path
 
 import pytest
 
+from tests.analytics.datasource.test_log_now import records_of
 from tests.analytics.datasource.test_planning import WAYS, plan_by
 from tests.support.hand_made import TINY, HandMade
 from tests.support.spark_source import Stream
@@ -37,6 +39,25 @@ def test_a_stream_with_small_batches_goes_on_after_a_hole(
     rows = [row["queue_offset"] for batch in batches for row in batch]
     assert rows == [n for n in range(100) if not FIRST <= n <= LAST]
     assert max(map(len, batches)) <= most
+
+
+@pytest.mark.parametrize("ways", list(permutations(WAYS, 2)))
+@pytest.mark.parametrize("last", [FIRST - 1, FIRST, FIRST + 9, LAST, LAST + 1])
+@pytest.mark.parametrize("size", ["500", "100000"])
+def test_each_unit_is_in_one_batch_where_a_stream_changes_its_way(
+    tmp_path: Path, ways: tuple[str, str], last: int, size: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first batch ends after a record whose unit lies near the hole or in it."""
+    root = with_hole(tmp_path)
+    places = sorted(records_of(root))
+    options = {"onDamage": "null", "maxBytesPerPartition": size}
+    stream = Stream(root, maxBytesPerTrigger=str(places[last] + 1), **options)
+    rows = []
+    for way in ways:
+        plan_by(way, monkeypatch)
+        rows += [row["queue_offset"] for row in stream.trigger()]
+        stream = Stream(root, at=stream.at, **options)
+    assert sorted(rows) == list(range(100))
 
 
 @pytest.mark.parametrize("way", WAYS)
