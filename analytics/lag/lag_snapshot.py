@@ -389,6 +389,8 @@ class _Queues:
         heads: dict[int, Head] = {}
         for offset in first:
             place, stored = places.get(offset, (None, None))
+            if stored is not None and stored < 0:  # damaged: no checksum covers it
+                stored = None
             due = None if place is None else self._due.of(place)
             heads[offset] = unread.get(offset), stored, due
         arrivals = self._arrivals

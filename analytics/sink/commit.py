@@ -45,6 +45,10 @@ logger = logging.getLogger("rmqctl.sink")
 
 _TOGETHER: Final = 1_000
 _BYTES_TOGETHER: Final = 1 << 20
+_MOST_WAITING: Final = 64 << 20
+"""Memory of messages that wait for others, over all queues."""
+_OBJECT_BYTES: Final = 1 << 10
+"""About what a message takes besides its body and properties."""
 _READ_TOGETHER: Final = 1_000
 _GROUP: Final = "rmqctl-spark-sink"
 
@@ -106,43 +110,68 @@ def commit(
 
 def append(broker: EmbeddedBroker, rows: Iterable[Outgoing], known: set[str] | None = None) -> int:
     """Store rows in their order within each queue; those with an id of ``known`` are left out."""
-    options = SendOptions(producer_group=_GROUP)
-    most = min(_BYTES_TOGETHER, broker.view.config.max_message_size)
-    added = len(MessageBuilder(broker.config, (), most).added_to_items)
-    head = BATCH_ITEM_HEAD + added + 1  # and a separator between the properties
-    waiting: dict[tuple[str, int], list[Message]] = {}
-    sizes: dict[tuple[str, int], int] = {}
+    waiting = _Waiting(broker)
     count = 0
-    for message, queue_id, size in rows:
-        if known and message.properties[PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX] in known:
+    for row in rows:
+        properties = row.message.properties
+        if known and properties[PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX] in known:
             continue
         count += 1
-        alone = message.delay_time_level or message.topic.startswith(RETRY_GROUP_TOPIC_PREFIX)
-        part = waiting.setdefault((message.topic, queue_id), [])
-        total = sizes.get((message.topic, queue_id), 0) + size + head
-        if part and (alone or total > most or len(part) == _TOGETHER):
-            _send(broker, part, queue_id, options)
-            part.clear()
-            total = size + head
-        part.append(message)
-        sizes[message.topic, queue_id] = total
-        if alone:
-            _send(broker, part, queue_id, options)
-            part.clear()
-            sizes[message.topic, queue_id] = 0
-    for (_, queue_id), part in waiting.items():
-        if part:
-            _send(broker, part, queue_id, options)
+        waiting.add(row)
+    waiting.send_all()
     return count
 
 
-def _send(
-    broker: EmbeddedBroker, part: Sequence[Message], queue_id: int, options: SendOptions
-) -> None:
-    if len(part) == 1:  # a batch has less room than a message, and takes no delay
-        broker.send(part[0], queue_id, options)
-    else:
-        broker.send_batch(part, queue_id, options)
+class _Waiting:
+    """Messages that wait for others of their queue, to be stored with them."""
+
+    def __init__(self, broker: EmbeddedBroker) -> None:
+        self._broker = broker
+        self._options = SendOptions(producer_group=_GROUP)
+        self._most = min(_BYTES_TOGETHER, broker.view.config.max_message_size)
+        added = len(MessageBuilder(broker.config, (), self._most).added_to_items)
+        self._head = BATCH_ITEM_HEAD + added + 1  # and a separator between the properties
+        self._parts: dict[tuple[str, int], list[Message]] = {}
+        self._sizes: dict[tuple[str, int], int] = {}
+        self._held = 0
+        """About the memory of all."""
+
+    def add(self, row: Outgoing) -> None:
+        """Take a message, and store what need not wait any more."""
+        message, queue_id, size = row
+        place = message.topic, queue_id
+        size += self._head
+        alone = message.delay_time_level or message.topic.startswith(RETRY_GROUP_TOPIC_PREFIX)
+        part = self._parts.get(place, ())
+        if part and (alone or self._sizes[place] + size > self._most or len(part) == _TOGETHER):
+            self._send(place)
+        self._parts.setdefault(place, []).append(message)
+        self._sizes[place] = self._sizes.get(place, 0) + size
+        self._held += size + _OBJECT_BYTES
+        if alone:
+            self._send(place)
+        elif self._held > _MOST_WAITING:
+            self._send_largest()
+
+    def send_all(self) -> None:
+        """Store all of them."""
+        for place in [*self._parts]:
+            self._send(place)
+
+    def _send_largest(self) -> None:
+        """Store those of the queues with the most, until half of the memory is free."""
+        for place in sorted(self._sizes, key=self._sizes.__getitem__, reverse=True):
+            self._send(place)
+            if self._held <= _MOST_WAITING // 2:
+                return
+
+    def _send(self, place: tuple[str, int]) -> None:
+        part, size = self._parts.pop(place), self._sizes.pop(place)
+        self._held -= size + len(part) * _OBJECT_BYTES
+        if len(part) == 1:  # a batch has less room than a message, and takes no delay
+            self._broker.send(part[0], place[1], self._options)
+        else:
+            self._broker.send_batch(part, place[1], self._options)
 
 
 def _staged(parts: Iterable[StagedPart]) -> Iterator[Outgoing]:

@@ -84,6 +84,15 @@ class LogNow(NamedTuple):
         """Marks of the first records of some of its files: copies of one log share some."""
         return frozenset(self.firsts.values())
 
+    def begun_now(self) -> LogNow:
+        """The same log, which begins with its first file of now: retention deletes the oldest ones
+        at any time. A log without any begins where it did."""
+        with self.opened() as log:
+            starts = log.files.relist()
+        if not starts:
+            return self
+        return self._replace(begin=min(max(starts[0], self.begin), self.end))
+
     @contextmanager
     def opened(self) -> Iterator[OpenLog]:
         """The files of the log."""

@@ -32,6 +32,8 @@ _USUAL: Final = 8
 _SAMPLES: Final = 3
 _EACH_SAMPLE: Final = 20_000
 _MOST_SAMPLES: Final = 64
+_NEVER: Final = 1 << 63
+"""An offset that no record has."""
 UNIT_BYTES: Final = 20
 """Of a message in its queue."""
 
@@ -70,7 +72,8 @@ class Range(NamedTuple):
 
     def ranges(self, view: StoreView) -> Iterator[Range]:
         """The range as the queue has it: a topic that was deleted and made again has other
-        messages at the same offsets."""
+        messages at the same offsets. Units that name no record count with the message after them,
+        whatever part of the log theirs lie in: so a batch has the same ones as by queues."""
         if self.places is None:
             yield self
             return
@@ -81,8 +84,9 @@ class Range(NamedTuple):
         if not _lies_in(view.unit(topic, queue_id, first), begin, limit):
             first = first_at(view, topic, queue_id, begin, first, end)
         if not _lies_in(view.unit(topic, queue_id, end - 1), begin, limit):
-            end = _end_at(view, topic, queue_id, limit, first, end)
+            end = first_at(view, topic, queue_id, limit, first, end)
         if first < end:
+            first = _with_hole(view, topic, queue_id, low, first)
             yield self._replace(first=first, end=end, places=None)
 
 
@@ -242,11 +246,11 @@ def _lies_in(unit: tuple[int, int, int] | None, begin: int, end: int) -> bool:
     return unit is not None and 0 < unit[1] < PRE_BLANK_SIZE and begin <= unit[0] < end
 
 
-def _end_at(view: StoreView, topic: str, queue_id: int, place: int, low: int, high: int) -> int:
-    """As ``first_at``; ``high`` also if no message after that names a record."""
-    found = first_at(view, topic, queue_id, place, low, high)
-    _, named = place_from(view, topic, queue_id, found, high)
-    return high if named is None else found
+def _with_hole(view: StoreView, topic: str, queue_id: int, low: int, first: int) -> int:
+    """The first of the units right before a message that name no record; the message without."""
+    if first > low and place_from(view, topic, queue_id, first - 1, first)[1] is None:
+        return first_at(view, topic, queue_id, _NEVER, low, first)
+    return first
 
 
 def _bounds(

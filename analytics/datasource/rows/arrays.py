@@ -67,6 +67,11 @@ def time_array(
     return pa.Array.from_buffers(kind, len(times), [present, pa.py_buffer(times)])
 
 
+def microseconds(time_ms: int | None) -> int | None:
+    """A time as ``time_array`` has it."""
+    return None if time_ms is None or abs(time_ms) > _LATEST_MS else time_ms * _US_PER_MS
+
+
 def repeated(values: Sequence[str | int], counts: Iterable[int], kind: pa.DataType) -> pa.Array:
     """A column of which each value comes so many times in a row."""
     each = np.fromiter(counts, np.int64)

@@ -16,6 +16,8 @@ from analytics.lag.selection import Choice
 from analytics.report.scan import known_topics, progress_of
 from storage.readonly import StoreView
 
+from .arrays import microseconds
+
 if TYPE_CHECKING:
     from analytics.datasource.plan.store_shares import StoreShare
     from analytics.datasource.query.options import Options
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("rmqctl.datasource")
 Row = dict[str, object]
-_US_PER_MS: Final = 1000
 _NO_TAG: Final = 0
 """The hash of no tag, and what stands for that of a missing unit."""
 
@@ -96,12 +97,11 @@ def lag_rows(share: StoreShare, options: Options, chosen: Selection) -> Iterator
     with StoreView.open(share.ref.path) as view:
         for position in group_positions(view, options, chosen, share, sizes=True):
             queue = position.queue
-            oldest = queue.oldest_unread_timestamp
             yield {
                 **_place(share.ref, position),
                 "lag": queue.unread.lag,
                 "lag_bytes": queue.lag_bytes,
-                "oldest_unread_timestamp": None if oldest is None else oldest * _US_PER_MS,
+                "oldest_unread_timestamp": microseconds(queue.oldest_unread_timestamp),
             }
 
 
@@ -165,7 +165,7 @@ def _cells(
         if key == "tags_code":
             row[key] = value
         elif value != UNKNOWN_MINUTE:
-            row[key] = value * MINUTE_MS * _US_PER_MS
+            row[key] = microseconds(value * MINUTE_MS)
         yield row
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from analytics.store_rows.reading import store_rows
 from analytics.store_rows.wanted import Wanted
 
-from .arrays import value_array
+from .arrays import microseconds, value_array
 from .damage import Damages
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("rmqctl.datasource")
 
-_US_PER_MS: Final = 1000
 _ROW_BYTES: Final = 256
 
 
@@ -80,7 +79,7 @@ def _cut(rows: Iterable[StoreRow], most: int, most_bytes: int) -> Iterator[Seque
 def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     """A column; times come in ms. A number that its type does not hold is null."""
     if pa.types.is_timestamp(kind):
-        values = [None if value is None else value * _US_PER_MS for value in values]
+        values = [microseconds(value) for value in values]
     try:
         return value_array(values, kind)
     except (pa.ArrowInvalid, OverflowError):

@@ -50,7 +50,7 @@ class Backlog(NamedTuple):
         """The offset of the log before which the first ``count`` messages lie, or nearly so many.
 
         If ``count`` is not 0 there is at least one: the messages of a record in light queues are
-        not taken apart.
+        not taken apart, nor is one from the units before it that name no record.
         """
         if count >= self.messages:
             return self.end
@@ -73,7 +73,7 @@ class Backlog(NamedTuple):
                     low, before = middle, found
                 if taken == count:
                     return low
-            places = self._places(view, before, after)
+            places = self._places(view, before, after, low, high)
         rest = count - self._taken(before)
         end = int(places[rest]) if rest < len(places) else high
         if end > places[0] or self._taken(before):
@@ -82,14 +82,20 @@ class Backlog(NamedTuple):
         return int(others[0]) if len(others) else high
 
     def _places(
-        self, view: StoreView, before: Sequence[int], after: Sequence[int]
+        self, view: StoreView, before: Sequence[int], after: Sequence[int], low: int, high: int
     ) -> NDArray[np.int64]:
-        """Log offsets of the messages between some in each queue, ascending."""
-        parts = [
-            read_units(view, queue.topic, queue.queue_id, first, end).places
-            for queue, first, end in zip(self.queues, before, after, strict=True)
-            if first < end
-        ]
+        """Log offsets of the messages between some in each queue, ascending. They lie in [low,
+        high): a unit that names no record there counts with the next one, as in ``first_at``."""
+        parts = []
+        for queue, first, end in zip(self.queues, before, after, strict=True):
+            if first < end:
+                _, places, sizes, _ = read_units(view, queue.topic, queue.queue_id, first, end)
+                odd = (sizes == 0) | (places < low) | (places >= high)
+                if odd.any():
+                    named = np.where(odd, high, places)
+                    following = np.minimum.accumulate(named[::-1])[::-1]
+                    places = np.where(odd, following, places)
+                parts.append(places)
         return np.sort(np.concatenate(parts))
 
     def _taken(self, firsts: Sequence[int]) -> int:

@@ -90,7 +90,8 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """The end of the next batch. Raises DataLossError; see ``failOnDataLoss``."""
-        logs = self._last if self._last is not None else self._look()
+        last = self._last
+        logs = self._look() if last is None else [log.begun_now() for log in last]
         self._check_restart(logs)
         places = [
             self._place(log, found)
@@ -148,8 +149,7 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         options = self._options
         changed = {key: value for key, value in end.items() if value != start.get(key)}
-        # Files that are deleted since then are noticed by the tasks.
-        logs = [place.log for place in self._seen] or self._look()
+        logs = [place.log.begun_now() for place in self._seen] or self._look()
         self._check_restart(logs)
         named: set[str] = set()
         parts: list[BatchPart] = []
@@ -164,7 +164,11 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if first < to.offset:
                 parts.append(BatchPart(log, before, first, to.offset))
         self._check_named(start, {key: changed[key] for key in changed.keys() - named})
-        return [Part(task) for task in tasks_of_batch(parts, options)]
+        tasks = tasks_of_batch(parts, options)
+        # Files that were deleted meanwhile; those that are deleted later are noticed by the tasks.
+        for log, _, first, _ in parts:
+            self._still_there(log.begun_now(), first)
+        return [Part(task) for task in tasks]
 
     def commit(self, end: dict[str, Any]) -> None:
         """Note that a batch is done: its end becomes the progress of ``commitGroup``, unless it

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,9 @@ import pytest
 
 from analytics.datasource.query.errors import DamagedError, DataLossError
 from storage.readonly import StoreView
+from tests.analytics.datasource.test_planning import WAYS, plan_by
 from tests.support.hand_made import TINY, HandMade
-from tests.support.spark_source import columns_of, rows_of, source
+from tests.support.spark_source import Stream, columns_of, rows_of, source
 
 CONFIG = TINY.with_(mapped_file_size_commit_log=4096, mapped_file_size_consume_queue=140)
 
@@ -116,3 +118,80 @@ def test_a_task_opens_each_store_once(
 def _folder(path: Path) -> Path:
     path.mkdir()
     return path
+
+
+# -- streams ---------------------------------------------------------------------------------
+
+
+def delete_before(root: Path, place: int) -> None:
+    for start in range(0, place, 4096):
+        (root / "commitlog" / f"{start:020}").unlink()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_stream_of_what_is_available_notices_files_that_are_deleted_while_it_runs(
+    tmp_path: Path,
+    made: HandMade,
+    way: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    plan_by(way, monkeypatch)
+    root = made.write(tmp_path)
+    strict = Stream(root, maxOffsetsPerTrigger="10")
+    lenient = Stream(root, maxOffsetsPerTrigger="10", failOnDataLoss="false")
+    seen = []
+    for stream in (strict, lenient):
+        stream.reader.prepareForTriggerAvailableNow()  # type: ignore[attr-defined]
+        seen = [row["commitlog_offset"] for row in stream.trigger()]
+    delete_before(root, 8192)
+    with pytest.raises(DataLossError, match=r"bytes of the log from \d+ on were deleted before"):
+        strict.trigger()
+    seen += [row["commitlog_offset"] for batch in lenient.drain() for row in batch]
+    places = [m.commitlog_offset for m in made.messages]
+    assert sorted(seen) == [*places[:10], *(place for place in places if place >= 8192)]
+    assert "bytes of the log from" in caplog.text
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_batch_of_a_topic_that_was_deleted_whole_is_no_silent_loss(
+    tmp_path: Path, made: HandMade, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the moment when Spark asks for a batch's end, and that when it asks for its tasks;
+    nothing is left of the topic for a task."""
+    plan_by(way, monkeypatch)
+    for number in range(3):
+        made.put("V", number)
+    end_of_file = made.log_end + -made.log_end % 4096
+    while made.log_end <= end_of_file:
+        made.put("T", 0, b"x" * 100)
+    root = made.write(tmp_path)
+    for fail in ("true", "false"):
+        stream = Stream(root, topics="V", failOnDataLoss=fail)
+        reader, start = stream.reader, json.loads(stream.at)
+        end = reader.latestOffset(start, reader.getDefaultReadLimit())
+        if fail == "true":
+            delete_before(root, end_of_file)
+            with pytest.raises(DataLossError, match=r"bytes of the log from \d+ on were deleted"):
+                reader.partitions(start, end)
+        else:
+            found: Any = [reader.read(part) for part in reader.partitions(start, end)]
+            assert sum(batch.num_rows for batches in found for batch in batches) == 0
+
+
+def test_a_log_whose_files_are_all_deleted_while_a_stream_runs_ends_where_it_did(
+    tmp_path: Path, made: HandMade
+) -> None:
+    root = made.write(tmp_path)
+    stream = Stream(root, maxOffsetsPerTrigger="10", failOnDataLoss="false")
+    stream.reader.prepareForTriggerAvailableNow()  # type: ignore[attr-defined]
+    assert len(stream.trigger()) == 10
+    end = made.log_end
+    last_file = end + -end % 4096
+    while made.log_end <= last_file:
+        made.put("T", 0, b"x" * 100)
+    made.write(root)
+    delete_before(root, last_file)
+    assert stream.drain() == [[]]
+    (store,) = json.loads(stream.at).values()
+    assert store["offset"] == end

@@ -17,6 +17,7 @@ from analytics.lag.selection import Choice
 from analytics.report.lag_report import lag_report
 from analytics.report.stores import find_stores
 from storage.format.java_hash import tags_code
+from storage.format.layout import SYS_FLAG_POSITION
 from storage.format.names import file_name
 from storage.store import MessageStore
 from tests.support import golden
@@ -26,6 +27,7 @@ from tests.support.hand_made import TINY as SHORT_FILES, HandMade
 from tests.support.samples import TINY, Sample
 from tests.support.spark_source import Row, columns_of, read_table, rows_of, source
 
+STORE_TIMESTAMP_POSITION = SYS_FLAG_POSITION + 20
 FIELDS = ("broker", "group", "topic", "queue_id", "committed_offset", "min_offset", "max_offset")
 ALL = Choice()
 LAG = (*FIELDS, "lag", "lag_bytes", "oldest_unread_timestamp")
@@ -203,6 +205,28 @@ def test_of_messages_without_a_unit_only_their_number_is_known(tmp_path: Path) -
     )
     (lag,) = read_table("lag", tmp_path)
     assert (lag["lag"], lag["lag_bytes"]) == (13, None)
+
+
+@pytest.mark.parametrize("stored", [1 << 60, (1 << 63) - 1, -(1 << 60), -(1 << 63)])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_damaged_store_time_that_spark_cannot_hold_is_unknown(
+    tmp_path: Path, stored: int, first: bool
+) -> None:
+    store = HandMade(SHORT_FILES)
+    for number in range(3):
+        put = store.put("T", 0, step_ms=0)
+        if (number == 0) is first:
+            place = put.commitlog_offset + STORE_TIMESTAMP_POSITION
+            store.log[place : place + 8] = stored.to_bytes(8, "big", signed=True)
+    store.write(tmp_path)
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "consumerOffset.json").write_text('{"offsetTable":{"T@g":{"0":0}}}')
+    (lag,) = read_table("lag", tmp_path)
+    assert (lag["lag"], lag["oldest_unread_timestamp"] is None) == (3, first)
+    rows = [row for row in read_table("lag_partials", tmp_path) if row["tags_code"] is None]
+    of_minutes = [(row["minute"] is None, row["messages"]) for row in rows]
+    assert sorted(of_minutes) == [(False, 1 + first), (True, 2 - first)]
+    assert sum(row["bytes"] for row in rows) == sum(one.size for one in store.messages)
 
 
 @pytest.mark.parametrize("table", ["offsets", "lag", "lag_partials"])

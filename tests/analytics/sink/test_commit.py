@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from analytics.errors import SinkCommitError
+from analytics.sink import commit as sink_commit
 from analytics.sink.commit import append, commit
 from analytics.sink.marker import BEGUN, Marker, MarkerFile, has_begun
 from analytics.sink.options import SinkOptions
-from analytics.sink.rows import RowReader
+from analytics.sink.rows import Outgoing, RowReader
 from analytics.sink.staging import stage, staged_messages
 from broker.embedded.broker import EmbeddedBroker
 from broker.new_store import create_store
 from storage.config import SMALL_STORE
 from storage.configs.subscription_groups import SubscriptionGroupConfig
-from storage.format.message import dlq_topic, retry_topic
+from storage.format.message import Message, dlq_topic, retry_topic
 from storage.readonly import StoreView
 from tests.support.cli import run
 from tests.support.crash import fast_folder
 from tests.support.killed_sink import stage_rows, stored_bodies
 from tests.support.slim import Slim
+from tests.support.spark_source import read_table
 
 BODIES = [f"0-{number}" for number in range(50)]
 
@@ -204,3 +207,29 @@ def test_many_rows_are_stored_where_a_batch_may_have_few_bytes(tmp_path, size):
     bodies = [f"{'x' * size}-{number}" for number in range(2500 if size == 1 else 200)]
     assert commit(root, "w", 0, [staged(root, *bodies)]) == len(bodies)
     assert Counter(stored_bodies(root)) == Counter(bodies)
+
+
+def test_rows_over_many_queues_do_not_wait_for_all_of_them(root, monkeypatch):
+    """What waits is in memory: a batch for each queue would be without a bound."""
+    monkeypatch.setattr(sink_commit, "_MOST_WAITING", 100_000)
+    topics = [f"t{number}" for number in range(40)]
+    most = 0
+
+    def rows(broker: EmbeddedBroker) -> Iterator[Outgoing]:
+        nonlocal most
+        for given in range(800):
+            stored = sum(broker.view.max_offset_in_queue(topic, 0) for topic in topics)
+            most = max(most, given - stored)
+            topic = topics[0] if given % 4 else topics[given // 4 % 40]
+            yield Outgoing(Message(topic, b"%04d" % given + bytes(1000)), 0, 1004)
+
+    with EmbeddedBroker.open(root) as broker:
+        assert append(broker, rows(broker)) == 800
+    assert 30 < most < 100
+    stored: dict[str, list[bytes]] = {}
+    for row in read_table("messages", root, columns=["topic", "queue_offset", "body"]):
+        stored.setdefault(row["topic"], []).append(row["body"][:4])
+    assert {topic: len(bodies) for topic, bodies in stored.items()} == {
+        topic: 605 if topic == topics[0] else 5 for topic in topics
+    }
+    assert all(bodies == sorted(bodies) for bodies in stored.values())
