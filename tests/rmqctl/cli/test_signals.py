@@ -222,7 +222,7 @@ def locales(tmp_path_factory):
         source, _, encoding = name.partition(".")
         command = ["localedef", "-i", source, "-f", encoding, str(folder / name)]
         if shutil.which(command[0]) is None or subprocess.run(command, check=False).returncode:
-            pytest.skip(f"needs localedef and its source of {source}")
+            pytest.skip(f"needs localedef on PATH, and its source of {source}")
     return folder
 
 
