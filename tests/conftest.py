@@ -18,6 +18,7 @@ from hypothesis import settings
 from storage.platform import LINUX
 from tests.support.broken_off import starts_broken_off
 from tests.support.once import made_once
+from tests.support.skip_reasons import ALLOWED
 
 # From cheap to dear; a test ranks by its dearest marker.
 _RANKS = {"slow": 1, "crash": 2, "spark": 3, "interop": 4, "long": 5}
@@ -26,15 +27,6 @@ _RANKS = {"slow": 1, "crash": 2, "spark": 3, "interop": 4, "long": 5}
 # have few tests left, no processor waits with them. Within a rank the order is that of files.
 _ORDER = ("", "interop", "spark", "crash", "slow", "long")
 _PLACES = {_RANKS.get(name, 0): place for place, name in enumerate(_ORDER)}
-
-# The only reasons a test may be skipped for. Anything else fails the run: a skip that was
-# not checked is a test that never runs.
-_ALLOWED_SKIPS = re.compile(
-    r"(?:Skipped: )?needs "
-    r"(a JDK|Maven|Java|Linux|root|a package registry|\w+ on PATH|a file system .+"
-    r"|the history of git|the (bench|docs) extra: .+|the packages of pyspark\[connect\]"
-    r"|RMQCTL_PURE to be empty|the forms of Linux: RMQCTL_POSIX is set)"
-)
 
 # How long an example takes says how busy the machine is just then.
 settings.register_profile("rmqctl", deadline=None)
@@ -186,7 +178,7 @@ def pytest_collection() -> Generator[None]:
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if report.skipped and isinstance(report.longrepr, tuple):
         reason = report.longrepr[2]
-        if not _ALLOWED_SKIPS.match(reason) or ("RMQCTL_POSIX" in reason and LINUX):
+        if not ALLOWED.match(reason) or ("RMQCTL_POSIX" in reason and LINUX):
             _unexplained.append(f"{report.nodeid}: {reason}")
 
 

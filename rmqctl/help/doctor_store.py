@@ -143,44 +143,50 @@ def _abilities(path: Path) -> Iterator[CheckRow]:
         yield CheckRow("abilities", NOTE, f"not tried: {reason}", "")
         return
     try:
-        yield _tried("locks", "locks of open files work", lambda: _lock(fd), ERROR)
-        yield _tried("mapping", "files can be mapped and shared", lambda: _map(fd), ERROR)
-        yield _tried("reserving", "space can be preallocated", lambda: _reserve(fd), NOTE)
-        yield _sync(fd)
+        yield _tried("locks", lambda: _lock(fd), ERROR)
+        yield _tried("mapping", lambda: _map(fd), ERROR)
+        yield _tried("reserving", lambda: _reserve(fd), NOTE)
+        yield _tried("sync", lambda: _sync(fd), ERROR)
     finally:
         os.close(fd)
 
 
-def _tried(check: str, found: str, attempt: Callable[[], None], status: str) -> CheckRow:
+def _tried(check: str, attempt: Callable[[], str], status: str) -> CheckRow:
     try:
-        attempt()
+        found = attempt()
     except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):  # "room" says it
+            return CheckRow(check, NOTE, f"not tried: {error.strerror}", "")
         advice = "use another file system" if status == ERROR else "stores work, but slower"
         return CheckRow(check, status, f"{error.strerror}", advice)
     return CheckRow(check, OK, found, "")
 
 
-def _lock(fd: int) -> None:
+def _lock(fd: int) -> str:
     if hasattr(os, "fork"):
         set_lock(fd, None, fcntl.F_WRLCK, 0, 1)
+    return "locks of open files work"
 
 
-def _map(fd: int) -> None:
+def _map(fd: int) -> str:
     os.ftruncate(fd, _TRIED)
+    reserve(fd, 0, mmap.PAGESIZE)  # a store to a hole of a full disk is a signal, not an error
     with mmap.mmap(fd, _TRIED) as mapped:
         mapped[:5] = b"there"
         if os.pread(fd, 5, 0) != b"there":
             raise OSError(errno.EIO, "data written to a mapped file is not read back")
+    return "files can be mapped and shared"
 
 
-def _reserve(fd: int) -> None:
+def _reserve(fd: int) -> str:
     reserve(fd, 0, _TRIED)
+    return "space can be preallocated"
 
 
-def _sync(fd: int) -> CheckRow:
+def _sync(fd: int) -> str:
     """Time to sync 4 KiB: the least cost of --sync per message."""
     begun = time.perf_counter()
     os.pwrite(fd, bytes(4096), 0)
     sync_data(fd)
     took = (time.perf_counter() - begun) * 1000
-    return CheckRow("sync", OK, f"a sync of 4 KiB takes {took:.1f} ms", "")
+    return f"a sync of 4 KiB takes {took:.1f} ms"

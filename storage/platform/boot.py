@@ -7,6 +7,7 @@ written counts as of another boot, which costs time and loses nothing.
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 import time
@@ -48,12 +49,17 @@ def _number(name: str) -> int | None:
     """The number in an object of shared memory, which is made if there is none. None if another
     user has made it, or its maker has not written it. Raises OSError, ImportError."""
     # Of multiprocessing, which removes such objects at its end.
-    from _posixshmem import shm_open  # type: ignore[import-not-found]
+    from _posixshmem import shm_open, shm_unlink  # type: ignore[import-not-found]
 
     with suppress(FileExistsError):
         fd = shm_open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode=0o600)
         try:
-            os.ftruncate(fd, mmap.PAGESIZE)
+            _give_page(fd)
+        except OSError:
+            os.close(fd)
+            shm_unlink(name)
+            raise
+        try:
             with mmap.mmap(fd, mmap.PAGESIZE) as memory:
                 memory[:_WORD] = os.urandom(_WORD - 1) + b"\x01"  # never 0
         finally:
@@ -73,6 +79,18 @@ def _number(name: str) -> int | None:
     finally:
         os.close(fd)
     return None
+
+
+def _give_page(fd: int) -> None:
+    """Give shared memory its length, and memory: a store to what has none is a signal, not an
+    error. Systems that do not keep it as a file have no such call, and need none. Raises OSError
+    (ENOSPC) where it is full."""
+    try:
+        os.posix_fallocate(fd, 0, mmap.PAGESIZE)
+    except (AttributeError, OSError) as error:
+        if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.ENOMEM):
+            raise
+        os.ftruncate(fd, mmap.PAGESIZE)
 
 
 boot_id: Final = form(_of_kernel, _of_shared_memory)

@@ -108,8 +108,6 @@ def peak_mib(root, line, tmp_path):
     ),
 )
 def test_a_command_holds_no_more_than_some_bodies(root, line, tmp_path):
-    if "parquet" in line:
-        pytest.importorskip("pyarrow")
     peak, code = peak_mib(root, line, tmp_path)
     assert code == 0, (line, code)
     assert peak < (2 * MOST_MIB if "parquet" in line else MOST_MIB), line

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from storage.config import StoreConfig
 from storage.errors import StoreError
-from storage.platform import space
+from storage.platform import boot, space
 from storage.store import MessageStore
 from tests.support.crash import Acknowledge, Child, Put, acknowledged_of, begun
 from tests.support.every_instant import judge
@@ -72,6 +72,23 @@ def reserve_by_zeros(folder: str) -> int | None:
     finally:
         os.close(fd)
     return None
+
+
+def numbers_of_boots() -> list[object]:
+    """The number of a boot where shared memory is full, what is left there, and the number after
+    there is room again."""
+    shared = Path("/dev/shm")
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(shared)]
+    subprocess.run(mount, check=True, capture_output=True)
+    ballast = shared / "ballast"
+    with ballast.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, 1 << 20)
+    without_room = boot._of_shared_memory()
+    ballast.unlink()
+    left = [path.name for path in shared.iterdir()]
+    boot._number_of_user.cache_clear()  # as a new process
+    found = boot._of_shared_memory()
+    return [without_room, left, found and "a number"]
 
 
 def _run(disk: Path, config: StoreConfig, puts: list[Put], free: int) -> tuple[str, list[str]]:

@@ -14,7 +14,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can take other users' places")
+needs_root = pytest.mark.skipif(
+    os.geteuid() != 0, reason="needs root: no other user can take other users' places"
+)
 
 
 class User(NamedTuple):

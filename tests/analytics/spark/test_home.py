@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import pytest
+import pyspark
 
 from analytics.spark.home import remove_unused, spark_home
 from analytics.spark.java import Java
@@ -46,6 +46,5 @@ def test_a_home_that_is_used_stays(tmp_path: Path) -> None:
 
 
 def test_the_jars_are_those_of_the_installed_pyspark(tmp_path: Path) -> None:
-    pyspark = pytest.importorskip("pyspark")
     home = spark_home(java(tmp_path, "a"), {"XDG_CACHE_HOME": str(tmp_path)})
     assert (home.path / "jars").resolve() == Path(pyspark.__file__).resolve().parent / "jars"

@@ -15,7 +15,7 @@ from tests.support.compiled import native, needs_compiled
 
 pytestmark = [
     needs_compiled,
-    pytest.mark.skipif(native.compiled is None, reason="RMQCTL_PURE has Python's own way only"),
+    pytest.mark.skipif(native.compiled is None, reason="needs RMQCTL_PURE to be empty"),
 ]
 
 

@@ -279,9 +279,11 @@ def test_hundreds_of_held_pulls_have_one_thread_and_cause_no_wakeups(topic, open
         topic.pull_async(held(queue_id), answer)
     assert threading.active_count() <= before + 1
     assert topic._puller.held.count == 300
-    busy = time.process_time()
+    thread = topic._puller.held._looks
+    clock = time.pthread_getcpuclockid(thread.ident)
+    busy = time.clock_gettime(clock)
     threading.Event().wait(1)  # nothing is waited for: this second is what is measured
-    assert time.process_time() - busy < 0.1
+    assert time.clock_gettime(clock) - busy < 0.1
     other = open_broker()
     for queue_id in (299, 0, 17):
         other.send(Message("T", b"%d" % queue_id), queue_id)

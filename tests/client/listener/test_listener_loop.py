@@ -202,7 +202,7 @@ def test_requests_from_any_iterator_and_the_systems_clock() -> None:
     assert ended.messages == (last,)
 
 
-@pytest.mark.skipif(native.compiled is None, reason="the pure form makes one for each call")
+@pytest.mark.skipif(native.compiled is None, reason="needs RMQCTL_PURE to be empty")
 def test_a_context_that_was_not_kept_is_used_again_and_a_kept_one_never() -> None:
     kept: list[ConsumeConcurrentlyContext] = []
     seen: list[int] = []

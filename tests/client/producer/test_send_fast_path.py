@@ -30,7 +30,7 @@ from tests.support.failing_broker import DOWN, LATE, STATUS
 
 pytestmark = [
     needs_compiled,
-    pytest.mark.skipif(native.compiled is None, reason="RMQCTL_PURE has no plain messages"),
+    pytest.mark.skipif(native.compiled is None, reason="needs RMQCTL_PURE to be empty"),
 ]
 BUSY = BrokerBusyError("busy")
 DISK_FULL = ServiceNotAvailableError("the disk is full")

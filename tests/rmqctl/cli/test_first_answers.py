@@ -58,7 +58,7 @@ def test_completion_needs_no_typer_and_no_command(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux with /dev/full")
 def test_a_full_disk_is_reported_as_by_every_command():
     with Path("/dev/full").open("wb") as full:
         done = started("--help", stdout=full)

@@ -117,8 +117,6 @@ def test_produce(store, shown, tmp_path, options, line, files):
 @pytest.mark.parametrize("form", ["jsonl", "csv", "raw", "parquet"])
 @pytest.mark.parametrize("more", [[], ["--keep-times"]])
 def test_import(orders, shown, tmp_path, form, more):
-    if form == "parquet":
-        pytest.importorskip("pyarrow", reason="needs pyarrow")
     file, other = tmp_path / f"x.{form}", tmp_path / "other"
     assert run("message", "export", "orders", "--save", file).code == 0
     assert run("store", "init", other, "--small").code == 0

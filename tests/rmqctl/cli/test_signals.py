@@ -12,7 +12,7 @@ import pytest
 
 from rmqctl import exit_codes
 from rmqctl.cli.signals import TimeLimit, end_time_limit, limit_time
-from tests.support.cli import ROOT, call, run, start
+from tests.support.cli import ROOT, Result, call, limited, run, start
 
 WAITING = """
 import sys
@@ -74,9 +74,9 @@ def ignoring(*numbers):
     return ignore
 
 
-def waiting(*args, on_close="pass", **popen):
+def started(*args, on_close="pass", **popen):
     """The program with a command that waits until a signal ends it, and then closes."""
-    process = subprocess.Popen(
+    return subprocess.Popen(
         [sys.executable, "-c", WAITING.format(on_close=on_close), "version", *args],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -84,9 +84,34 @@ def waiting(*args, on_close="pass", **popen):
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         **popen,
     )
-    assert process.stdout
+
+
+def waiting(*args, **popen):
+    """The same, once it waits."""
+    process = started(*args, **popen)
     assert process.stdout.readline() == "ready\n"
     return process
+
+
+def check_time_limit(numbers=(), **popen):
+    """It waits up to a time limit in spite of these signals, then closes and says so."""
+    limits = []
+
+    def wait(limit):
+        limits.append(limit)
+        with started("--timeout", limit, **popen) as process:
+            first = process.stdout.readline()
+            for number in numbers if first == "ready\n" else ():
+                process.send_signal(number)
+            out, err = process.communicate(timeout=90)
+        return Result(process.returncode, (first + out).encode(), err)
+
+    result = limited(wait, lambda result: result.out.startswith("ready\n"))
+    assert (result.out, result.err) == (
+        "ready\nclosed\n",
+        f"rmqctl: timed out after {limits[-1]}\n",
+    )
+    assert result.code == exit_codes.TIMED_OUT
 
 
 @pytest.mark.slow
@@ -137,12 +162,8 @@ def test_signals_at_an_error_and_at_the_end_are_silent(store, program, number):
 
 @pytest.mark.slow
 def test_signals_that_the_caller_ignores_stay_ignored():
-    ignored = ignoring(signal.SIGTERM, signal.SIGINT)
-    with waiting("--timeout", "500ms", preexec_fn=ignored) as process:
-        process.send_signal(signal.SIGTERM)
-        process.send_signal(signal.SIGINT)
-        assert process.communicate(timeout=30) == ("closed\n", "rmqctl: timed out after 500ms\n")
-    assert process.returncode == exit_codes.TIMED_OUT
+    numbers = signal.SIGTERM, signal.SIGINT
+    check_time_limit(numbers, preexec_fn=ignoring(*numbers))
 
 
 @pytest.mark.slow
@@ -173,9 +194,7 @@ def test_a_second_ctrl_c_ends_at_once():
 
 @pytest.mark.slow
 def test_a_time_limit_closes_and_says_so():
-    with waiting("--timeout", "200ms") as process:
-        assert process.communicate(timeout=30) == ("closed\n", "rmqctl: timed out after 200ms\n")
-    assert process.returncode == exit_codes.TIMED_OUT
+    check_time_limit()
 
 
 @pytest.mark.slow
@@ -222,7 +241,7 @@ def locales(tmp_path_factory):
         source, _, encoding = name.partition(".")
         command = ["localedef", "-i", source, "-f", encoding, str(folder / name)]
         if shutil.which(command[0]) is None or subprocess.run(command, check=False).returncode:
-            pytest.skip(f"needs localedef and its source of {source}")
+            pytest.skip(f"needs localedef on PATH, and its source of {source}")
     return folder
 
 
@@ -284,11 +303,11 @@ def test_a_time_limit_that_a_finalizer_swallows_comes_again():
             time.sleep(0.2)
 
     def run_long():
+        limit_time(20)  # within "raises": it may be over at once
         Slow()
         time.sleep(5)
 
     hook = sys.unraisablehook
-    limit_time(20)
     try:
         with pytest.raises(TimeLimit):
             run_long()

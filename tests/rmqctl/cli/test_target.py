@@ -21,7 +21,7 @@ from rmqctl.help.mqadmin.translate import COMMANDS
 from storage.config import SMALL_STORE
 from storage.store import MessageStore
 from tests.rmqctl.help.test_mqadmin import OFFLINE, words_of
-from tests.support.cli import run
+from tests.support.cli import limited, run
 from tests.support.every_command import CALLS
 from tests.support.examples import one_in
 from tests.support.parsing import parsed
@@ -155,11 +155,18 @@ def test_an_old_name_works_on_the_store_that_it_prints(stores, monkeypatch, name
     before = fingerprint(stores / "prod")
     values = ["t" if word == "x" else word for word in words_of(name, everything=False)]
     option = ways(stores)[(OFFLINE.index(name) + first) % 7]
-    old = [name, *values, "--yes", "--timeout", "1s"]
-    result = run(*([*option, "mqadmin", *old] if first else ["mqadmin", *old, *option]), stdin=b"")
-    printed = [line for line in result.err.splitlines() if line.startswith("rmqctl ")]
-    assert printed, result.err
-    for line in printed:
+
+    def printed(result):
+        return [line for line in result.err.splitlines() if line.startswith("rmqctl ")]
+
+    def old(limit):
+        words = [name, *values, "--yes", "--timeout", limit]
+        given = [*option, "mqadmin", *words] if first else ["mqadmin", *words, *option]
+        return run(*given, stdin=b"")
+
+    result = limited(old, printed)
+    assert printed(result), result.err
+    for line in printed(result):
         cli = Cli({"XDG_CONFIG_HOME": f"{stores}/home", "XDG_CONFIG_DIRS": f"{stores}/none"})
         parsed(shlex.split(line)[1:], cli)
         assert cli.store.path == stores / "test", line

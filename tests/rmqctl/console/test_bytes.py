@@ -137,7 +137,7 @@ def test_rows_that_all_move_cost_less_than_ten_kilobytes_a_look(store):
         assert console.ended() == 0
 
 
-@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+@pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace on PATH")
 @pytest.mark.slow
 def test_a_frame_is_one_write(stocked, tmp_path):
     log = tmp_path / "calls"

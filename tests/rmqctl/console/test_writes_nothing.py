@@ -204,7 +204,7 @@ TRACED = (
 )
 
 
-@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+@pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace on PATH")
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "one_in", [2, pytest.param(1, marks=pytest.mark.long)], ids=["some screens", "all screens"]
@@ -285,7 +285,7 @@ def test_members_are_shown_with_their_queues_and_nothing_is_asked_adopted_or_rem
     assert files_of(store_with_members) == before
 
 
-@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+@pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace on PATH")
 @pytest.mark.slow
 def test_beside_members_no_system_call_writes_or_locks(store_with_members, tmp_path):
     log = tmp_path / "calls"

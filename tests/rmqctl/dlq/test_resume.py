@@ -405,7 +405,7 @@ def test_a_file_of_receipts_that_takes_no_more_is_named_and_the_run_goes_on_late
     assert len(file.read_text("utf-8").splitlines()) == COUNT - sent + 1
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux with /dev/full")
 def test_a_full_file_of_receipts_stops_the_run_after_the_message_without_a_receipt(dead):
     done = run("dlq", "redrive", "g", "0", "1", "--receipts", "/dev/full", *DO)
     assert (done.code, done.out) == (8, "")

@@ -11,6 +11,7 @@ from rmqctl.help.doctor import ERROR, NOTE, OK, WARNING
 from tests.support.cli import ROOT, call, run
 from tests.support.java_lock import java_lock
 from tests.support.linux_forms import needs_linux_forms
+from tests.support.mounting import NEW_MOUNTS, skip_unless_mountable
 from tests.support.privileges import without_privileges
 from tests.support.terminal import on_a_terminal
 
@@ -103,6 +104,40 @@ def test_a_store_that_may_only_be_read_is_noted(store):
     assert found["store"]["status"] == NOTE
     assert found["store"]["found"].endswith("is read-only")
     assert found["abilities"]["found"] == "not tried: Permission denied"
+
+
+ON_A_FULL_DISK = """
+mount -t tmpfs -o size=2m none disk
+head -c $SIZE /dev/zero > disk/other 2> error || test -s error
+exec $PYTHON -P -m rmqctl doctor -S disk/store -o json
+"""
+
+
+@pytest.mark.slow
+@needs_linux_forms
+@pytest.mark.parametrize(
+    ("size", "fits"), [(2 << 20, ()), ((2 << 20) - (64 << 10), ("mapping", "sync"))]
+)
+def test_a_full_disk_is_named_and_what_it_has_no_room_for_is_not_tried(tmp_path, size, fits):
+    (tmp_path / "disk").mkdir()
+    skip_unless_mountable(tmp_path / "disk")
+    done = subprocess.run(
+        [*NEW_MOUNTS, "sh", "-eu", "-c", ON_A_FULL_DISK],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHON": sys.executable, "SIZE": str(size)},
+        capture_output=True,
+        check=True,
+    )
+    found = {row["check"]: row for row in json.loads(done.stdout)}
+    assert (found["room"]["status"], found["room"]["found"]) == (WARNING, "0 MiB free")
+    assert found["locks"]["status"] == OK
+    for check in ("mapping", "reserving", "sync"):
+        row = found[check]
+        if check in fits:
+            assert row["status"] == OK
+        else:
+            assert (row["status"], row["advice"]) == (NOTE, "")
+            assert row["found"] == "not tried: No space left on device"
 
 
 @pytest.mark.parametrize(

@@ -127,16 +127,22 @@ def test_what_cannot_be_read_is_refused_with_the_position(text, reason):
 
 
 def test_every_form_that_is_explained_is_read():
+    from rmqctl.admin.dead_letters.rows import DeadLetterRow
     from rmqctl.admin.lag.rows import LagRow
+    from rmqctl.admin.offsets.inspection_rows import OffsetRow
+    from rmqctl.admin.store.check_rows import StoreInfoRow
     from rmqctl.output.message_rows import MessageRow
 
     for example, _ in JSON_FORMS:
         parse_json_path(example)
+    rows = [
+        fields_of(kind) for kind in (LagRow, MessageRow, DeadLetterRow, StoreInfoRow, OffsetRow)
+    ]
     for example, _ in WHERE_FORMS:
-        fields = [*fields_of(LagRow), *fields_of(MessageRow)]
-        known = {field.name for field in fields}
         name = example.split()[0].partition(".")[0]
-        if name in known:
+        having = [fields for fields in rows if name in {field.name for field in fields}]
+        assert having, f"{example}: the rows of no command have {name}"
+        for fields in having:
             Where(example, fields, 1_767_225_600_000).parse()
 
 

@@ -18,7 +18,7 @@ from storage.format.errors import JsonError
 from storage.format.strict_json import loads_strict
 from tests.support.compiled import compiled
 
-pytestmark = pytest.mark.skipif(native.compiled is None, reason="needs the compiled part")
+pytestmark = pytest.mark.skipif(native.compiled is None, reason="needs RMQCTL_PURE to be empty")
 PATH = Path("offsets.log")
 NAMES = ["t@g", "%RETRY%g@g", "", "\u00e4\u4e2d\U0001f600", "a b", "x:{y},[0]"]
 

@@ -31,7 +31,8 @@ from tests.support.slim import Slim
 
 WATCH = "write-lock-idle"
 holding_on = pytest.mark.skipif(
-    os.uname().machine not in {"x86_64", "i686"}, reason="the gate is let go of after each put"
+    os.uname().machine not in {"x86_64", "i686"},
+    reason="needs an x86 processor: others let go of the gate after each put",
 )
 
 

@@ -44,7 +44,7 @@ def _form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
         for name in ("read_run", "read_bodies", "read_at"):
             monkeypatch.setattr(record_reader, name, native.references[name])
     elif native.compiled is None:
-        pytest.skip("needs the compiled part")
+        pytest.skip("needs RMQCTL_PURE to be empty")
 
 
 pytestmark = pytest.mark.usefixtures("_form")

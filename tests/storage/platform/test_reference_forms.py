@@ -115,6 +115,13 @@ def test_another_boot_has_another_number_and_a_strangers_object_none() -> None:
         shm_unlink(name)
 
 
+@pytest.mark.slow
+def test_a_full_shared_memory_has_no_number_until_there_is_room(tmp_path: Path) -> None:
+    skip_unless_mountable(tmp_path)
+    found = Slim("tests.support.full_disk:numbers_of_boots", inside=NEW_MOUNTS).result()
+    assert found == [None, [], "a number"]
+
+
 def fill(folder: sockets.SocketFolder, sending: socket.socket, name: str) -> None:
     while True:
         folder.send(sending, b"!", name)

@@ -21,14 +21,18 @@ PATIENCE_S = 60
 def java_of(pid: int) -> int | None:
     """The JVM that a process has started."""
     for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in path.read_text().split():
-            try:
-                words = Path(f"/proc/{child}/cmdline").read_bytes()
-            except OSError:
-                continue
-            if b"SparkSubmit" in words:
+        for child in read(path).split():
+            if b"SparkSubmit" in read(Path(f"/proc/{child.decode()}/cmdline")):
                 return int(child)
     return None
+
+
+def read(path: Path) -> bytes:
+    """What the system says of a thread or a process; nothing if it has just ended."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
 
 
 @pytest.mark.slow
@@ -52,6 +56,28 @@ def test_an_interrupted_report_leaves_nothing(wanted: str, tmp_path: Path) -> No
         stderr=subprocess.PIPE,
         text=True,
     )
+    try:
+        java = interrupted(running, wanted)
+        try:
+            out, err = running.communicate(timeout=PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            running.send_signal(signal.SIGABRT)  # its threads' stacks are shown as standard error
+            out, err = running.communicate(timeout=PATIENCE_S)
+    finally:
+        running.kill()  # its JVM then reads the end of its standard input
+        running.communicate()
+    assert (running.returncode, err) == (130, ""), err
+    assert out == ""
+    deadline = time.monotonic() + PATIENCE_S
+    while Path(f"/proc/{java}").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    assert list(place.iterdir()) == []
+    assert [path.name for path in temporary.iterdir() if path.name.startswith("rmqctl")] == []
+
+
+def interrupted(running: subprocess.Popen[str], wanted: str) -> int:
+    """Interrupt a report once it has a JVM, or once that has a worker; the JVM."""
     deadline = time.monotonic() + PATIENCE_S
     java = None
     while java is None or (wanted == "worker" and not has_children(java)):
@@ -60,22 +86,8 @@ def test_an_interrupted_report_leaves_nothing(wanted: str, tmp_path: Path) -> No
         java = java_of(running.pid)
         time.sleep(0.005)
     running.send_signal(signal.SIGINT)
-    try:
-        out, err = running.communicate(timeout=PATIENCE_S)
-    except subprocess.TimeoutExpired:
-        running.send_signal(signal.SIGABRT)  # its threads' stacks are shown as standard error
-        out, err = running.communicate(timeout=PATIENCE_S)
-    assert (running.returncode, err) == (130, ""), err
-    assert out == ""
-    while Path(f"/proc/{java}").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-    assert list(place.iterdir()) == []
-    assert [path.name for path in temporary.iterdir() if path.name.startswith("rmqctl")] == []
+    return java
 
 
 def has_children(pid: int) -> bool:
-    try:
-        return any(p.read_text().strip() for p in Path(f"/proc/{pid}/task").glob("*/children"))
-    except OSError:
-        return False
+    return any(read(path).strip() for path in Path(f"/proc/{pid}/task").glob("*/children"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import os
 import random
@@ -387,11 +386,11 @@ def fuzz(whole: bytes, folder: Path, times: int) -> int:
 
 @pytest.mark.slow
 def test_a_stream_is_read_as_far_as_it_is_asked(tmp_path: Path) -> None:
-    """A member that is not what the manifest says is not read at all."""
+    """A member that is not what the manifest says is not read at all: it may even be missing."""
     path = many(header("a/commitlog/x", 800 << 20), 800 << 20, tmp_path / "x.tgz")
-    began = time.monotonic()
-    source = open_snapshot(path)
-    with pytest.raises(DamagedSnapshotError, match="838860800 bytes, the manifest says 4096"):
-        next(source.files())
-    assert time.monotonic() - began < 1
-    assert io.BytesIO(path.read_bytes()).getbuffer().nbytes < 1 << 20
+    assert 1 << 19 < path.stat().st_size < 1 << 20
+    for length in (path.stat().st_size, 32 << 10):
+        os.truncate(path, length)
+        source = open_snapshot(path)
+        with pytest.raises(DamagedSnapshotError, match="838860800 bytes, the manifest says 4096"):
+            next(source.files())
