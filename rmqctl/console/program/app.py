@@ -20,7 +20,7 @@ from rmqctl.console.boxes import WIDE, Box, beside, boxes
 from rmqctl.console.drawing import Line, cut_line, text_line
 from rmqctl.console.driver import ConsoleDriver
 from rmqctl.console.helping import help_lines
-from rmqctl.console.keys import PICTURE, Key, key_of
+from rmqctl.console.keys import ANYWHERE, Key, key_of
 from rmqctl.console.looks.look import Place
 from rmqctl.console.overlay import ListOver, Overlay
 from rmqctl.console.panes import Pane, unfit
@@ -469,12 +469,13 @@ class ConsoleApp(App[int], inherit_bindings=False):
 
     def on_key(self, event: KeyEvent) -> None:
         """Do what the table of keys says."""
-        if event.key in PICTURE.keys:  # a picture is of any screen, plan or list
-            event.stop()
-            self.notice = ""
-            self._do(PICTURE)
-            self.draw()
-            return
+        for anywhere in ANYWHERE:
+            if event.key in anywhere.keys:
+                event.stop()
+                self.notice = ""
+                self._do(anywhere)
+                self.draw()
+                return
         if self.desk.sheet is not None:
             event.stop()
             self.notice = ""
