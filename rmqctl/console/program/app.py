@@ -487,11 +487,8 @@ class ConsoleApp(App[int], inherit_bindings=False):
             self._prompt_key(self.prompt, event)
             self.draw()
             return
-        if isinstance(self.overlay, ListOver):
+        if frame.over(self, event.key, event.character):
             event.stop()
-            over, self.notice = self.overlay, ""
-            if not over.key(event.key, event.character) and self.overlay is over:
-                self.overlay = None
             self.draw()
             return
         key = key_of(event.key, self.place.screen)
@@ -505,7 +502,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
         """Do what a key does on the screen that is shown."""
         if key.action in CHANGING:
             self.notice = self.desk.begin(key.action, self.place, self.pane, self.panes)
-        elif not frame.over(self, key.action):
+        else:
             self._do(key)
             self.desk.command = None
 
@@ -535,7 +532,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
             return
         if self.overlay is not None:
             self.overlay.move(by)
-        else:
+        elif not self.helping:
             self.pane.move(by)
         self.draw()
 
