@@ -194,12 +194,43 @@ def _setting_values(cli: Cli) -> Iterable[tuple[str, str]]:
     )
 
 
-def _delay_levels(_cli: Cli) -> Iterator[tuple[str, str]]:
-    from storage.format.delay import parse_delay_levels
+def _delay_levels(cli: Cli) -> Iterator[tuple[str, str]]:
+    """The levels of the store; those of a new store where there is none."""
+    from storage.detect import detect_config
+    from storage.errors import StoreError
+    from storage.format.delay import DEFAULT_DELAY_LEVELS, parse_delay_levels
     from storage.parse.durations import format_duration
 
-    for level, delay in enumerate(parse_delay_levels(), 1):
+    try:
+        table = detect_config(cli.store.path).message_delay_level
+    except StoreError:
+        table = DEFAULT_DELAY_LEVELS
+    for level, delay in enumerate(parse_delay_levels(table), 1):
         yield str(level), format_duration(delay)
+
+
+def _places(cli: Cli) -> Iterable[tuple[str, str]]:
+    """The screens of the console, or what the screen that the line names before takes."""
+    from rmqctl.console.screens.table import ALIASES, TABLE
+
+    words = cli.given["completed_words"]
+    if not words:
+        return [(name, screen.help) for name, screen in TABLE.items()]
+    name = ALIASES.get(words[0], words[0])
+    for near in (name, name.removesuffix("s")):  # `groups billing` is `group billing`
+        takes = (*TABLE[near].names, *TABLE[near].optional) if near in TABLE else ()
+        if len(words) <= len(takes):
+            cli.given["completed_topic"] = words[1] if len(words) > 1 else None
+            completer = _NAMED_PLACES.get(takes[len(words) - 1])
+            return () if completer is None else completer(cli)
+    return ()
+
+
+def _themes(_cli: Cli) -> Iterator[tuple[str, str]]:
+    from rmqctl.console.themes import NAMES
+
+    for name in NAMES:
+        yield name, ""
 
 
 def broker_settings(_cli: Cli) -> Iterator[tuple[str, str]]:
@@ -221,6 +252,16 @@ def _choice(*values: tuple[str, str]) -> Completer:
 
 _TIMES: Final = _choice(*((text, form.meaning) for form in TIME_FORMS for text in form.completions))
 
+_NAMED_PLACES: Final[Mapping[str, Completer]] = {
+    "GROUP": groups,
+    "TOPIC": topics,
+    "QUEUE": queues,
+    "CHANGE-ID": changes,
+}
+"""By what a screen of the console takes."""
+
+_BODIES: Final = _choice(("text", ""), ("json", ""), ("hex", ""), ("base64", ""), ("none", ""))
+
 _FORMS: Final = _choice(
     ("jsonl", "all fields, one message per line"),
     ("csv", "all fields, as cells"),
@@ -235,14 +276,16 @@ COMPLETERS: Final[Mapping[str, Completer]] = {
     "group": groups,
     "groups": groups,
     "to_group": groups,
-    "first": groups,
-    "second": groups,
+    "offset diff first": groups,
+    "offset diff second": groups,
     "queue": queues,
     "name": _old_names,
     "term": _terms,
     "sheet": _sheets,
     "man command": _commands,
     "config set value": _setting_values,
+    "console words": _places,
+    "theme": _themes,
     "delay_level": _delay_levels,
     "change_id": changes,
     "context": contexts,
@@ -255,13 +298,14 @@ COMPLETERS: Final[Mapping[str, Completer]] = {
     "progress": _choice(("auto", ""), ("plain", ""), ("none", "")),
     "log_format": _choice(("text", ""), ("json", "")),
     "shell": _choice(("bash", ""), ("zsh", ""), ("fish", ""), ("powershell", "")),
-    "input": _choice(
+    "input_format": _choice(
         ("text", "one body per line"),
         ("jsonl", "what -o jsonl prints"),
         ("csv", "columns named like the JSON keys"),
         ("hex", "one body per line, in hex"),
     ),
-    "body": _choice(("text", ""), ("json", ""), ("hex", ""), ("base64", ""), ("none", "")),
+    "consume body": _BODIES,
+    "offset inspect body": _BODIES,
     "offset": _choice(
         ("start", "the first stored message"),
         ("end", "after the last message"),
@@ -301,6 +345,14 @@ COMPLETERS: Final[Mapping[str, Completer]] = {
         ("age", ""),
         ("shape", "the reason without numbers, or the body's form"),
     ),
+    "topic stats by": _choice(("topic", ""), ("queue", ""), ("hour", "")),
+    "message decode-id kind": _choice(
+        ("offset", "the broker's address and a log position"),
+        ("unique", "the client's address, process and time"),
+    ),
+    "message search fields": _choice(
+        ("body", ""), ("tags", ""), ("keys", ""), ("properties", "tags and keys, too")
+    ),
     "message stats by": _choice(
         ("topic", ""),
         ("queue", ""),
@@ -323,13 +375,14 @@ COMPLETERS: Final[Mapping[str, Completer]] = {
     ),
     "message export form": _FORMS,
     "message import form": _FORMS,
-    "resume": _choice(("last", "the newest run of the group")),
+    "dlq redrive resume": _choice(("last", "the newest run of the group")),
     "target": _choice(("origin", "the original topic"), ("retry", "the group's retry topic")),
     "perm": _choice(("6", "read and write"), ("4", "read"), ("2", "write")),
     "preview": _choice(("full", ""), ("short", "")),
     "from_where": _choice(("last", ""), ("first", ""), ("timestamp", "")),
     "only": _choice(("log", ""), ("queue", ""), ("index", ""), ("offset", ""), ("config", "")),
     "fail_on": _choice(("error", ""), ("warning", "")),
+    "store fsck start": _TIMES,
     "store rebuild what": _choice(("queue", "consume queues"), ("index", "the key index")),
     "store dump form": _choice(
         ("fields", "decoded"), ("hex", "bytes with the names of their fields")

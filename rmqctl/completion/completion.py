@@ -17,7 +17,7 @@ from .parameter import Parameter, parameters_of
 
 _TOPICS = {"topic", "topics"}
 _FIELDS = {"columns", "sort", "where"}
-_LISTS = {"columns", "sort", "queue", "only"}
+_LISTS = {"columns", "sort", "queue", "only", "fields"}
 """Options with values separated by commas; the last value is completed."""
 
 

@@ -30,6 +30,7 @@ class AttentionRow(NamedTuple):
     rate_out: Annotated[float | None, "messages read per second"]
     drain_ms: Annotated[int | None, "time until all is read; null if unknown or never"]
     command: Annotated[str, Wide("the command that shows it")]
+    level: Annotated[int | None, Wide("the delay level whose messages are late")] = None
 
     @property
     def blank(self) -> bool:
@@ -127,7 +128,8 @@ def of_agenda(rows: Iterable[Any], now_ms: int) -> Iterator[AttentionRow]:
         known = row.messages is not None
         what = f"{row.overdue:,} of {row.messages:,} overdue" if known else "unknown how many wait"
         what += f", level {row.level} {row.state}"
-        yield _row("LATE", what, row.group, row.topic, command)._replace(age_ms=age)
+        found = _row("LATE", what, row.group, row.topic, command)
+        yield found._replace(age_ms=age, level=row.level)
 
 
 def of_disk(rows: Iterable[Any]) -> Iterator[AttentionRow]:

@@ -174,8 +174,8 @@ WORDS: Final = (
 )
 
 
-PICTURE: Final = next(key for key in KEYS if key.action == "picture")
-"""It works on plans, lists and lines that are typed, too."""
+ANYWHERE: Final = tuple(key for key in KEYS if key.action in ("picture", "suspend"))
+"""They work on plans, texts, lists and lines that are typed, too."""
 
 
 def keys_of(screen: str) -> Iterable[Key]:

@@ -21,7 +21,7 @@ from rmqctl.console.drawing import Line, cut_line, text_line
 from rmqctl.console.driver import ConsoleDriver
 from rmqctl.console.faults import sentence_of
 from rmqctl.console.helping import help_lines
-from rmqctl.console.keys import PICTURE, Key, key_of
+from rmqctl.console.keys import ANYWHERE, Key, key_of
 from rmqctl.console.looks.look import Place
 from rmqctl.console.overlay import ListOver, Overlay
 from rmqctl.console.panes import Pane, unfit
@@ -470,12 +470,13 @@ class ConsoleApp(App[int], inherit_bindings=False):
 
     def on_key(self, event: KeyEvent) -> None:
         """Do what the table of keys says."""
-        if event.key in PICTURE.keys:  # a picture is of any screen, plan or list
-            event.stop()
-            self.notice = ""
-            self._do(PICTURE)
-            self.draw()
-            return
+        for anywhere in ANYWHERE:
+            if event.key in anywhere.keys:
+                event.stop()
+                self.notice = ""
+                self._do(anywhere)
+                self.draw()
+                return
         if self.desk.sheet is not None:
             event.stop()
             self.notice = ""
@@ -487,11 +488,8 @@ class ConsoleApp(App[int], inherit_bindings=False):
             self._prompt_key(self.prompt, event)
             self.draw()
             return
-        if isinstance(self.overlay, ListOver):
+        if frame.over(self, event.key, event.character):
             event.stop()
-            over, self.notice = self.overlay, ""
-            if not over.key(event.key, event.character) and self.overlay is over:
-                self.overlay = None
             self.draw()
             return
         key = key_of(event.key, self.place.screen)
@@ -505,7 +503,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
         """Do what a key does on the screen that is shown."""
         if key.action in CHANGING:
             self.notice = self.desk.begin(key.action, self.place, self.pane, self.panes)
-        elif not frame.over(self, key.action):
+        else:
             self._do(key)
             self.desk.command = None
 
@@ -535,7 +533,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
             return
         if self.overlay is not None:
             self.overlay.move(by)
-        else:
+        elif not self.helping:
             self.pane.move(by)
         self.draw()
 

@@ -181,7 +181,7 @@ ATTENTION: Final = Look(
     AttentionRow,
     lambda source, place: (),
     lambda place: ("lag", "show"),
-    ("state", "group", "topic", "what"),
+    ("state", "group", "topic", "level"),
     opens=_opens,
     named=("group", "topic", "what"),
 )

@@ -7,11 +7,13 @@ import sys
 import pytest
 
 from rmqctl.cli.context import Cli
-from rmqctl.completion.completers import changes, groups, topics
+from rmqctl.completion.completers import COMPLETERS, changes, groups, topics
 from rmqctl.completion.completion import possibilities
+from rmqctl.completion.parameter import parameters_of
 from rmqctl.help.completion_command import SCRIPTS
 from storage.configs.journal import Journal
 from tests.support.cli import ROOT, run, start
+from tests.support.parameter_table import commands
 
 
 @pytest.fixture
@@ -112,6 +114,36 @@ def test_fields_are_offered_and_the_last_of_several_is_completed():
     }
 
 
+def test_choices_belong_to_a_parameter_that_is_there():
+    known = {one.name for one in parameters_of("", is_group=True).of}
+    for words, _ in commands():
+        names = {one.name for one in parameters_of(words, is_group=False).of}
+        known |= names | {f"{words} {name}" for name in names}
+    assert set(COMPLETERS) <= known
+
+
+def test_what_the_console_takes_is_of_the_store(store):
+    assert values("console", "group", "") == values("console", "groups", "") == ["audit", "billing"]
+    assert values("console", "g", "bi") == ["billing"]
+    assert values("console", "messages", "o") == ["orders"]
+    (store / "consumequeue/orders/3").mkdir()
+    assert values("console", "messages", "orders", "") == ["3"]
+    assert values("console", "messages", "orders", "3", "") == []
+    assert values("console", "history", "billing", "") == []
+
+
+def test_groups_are_no_folders_of_stores(store):
+    assert values("offset", "diff", "") == values("offset", "diff", "x", "") == ["audit", "billing"]
+    assert values("store", "diff", "") == values("store", "diff", "x", "") == []
+
+
+def test_delay_levels_are_those_of_the_store(tmp_path, monkeypatch):
+    monkeypatch.setenv("RMQCTL_STORE", str(tmp_path / "s"))
+    run("store", "init", tmp_path / "s", "--small")
+    assert run("broker", "config", "set", "messageDelayLevel", "1s 7s", "--yes").code == 0
+    assert dict(possibilities(["produce", "t", "--delay-level", ""])) == {"1": "1s", "2": "7s"}
+
+
 def test_change_ids_come_newest_first_with_what_they_were(tmp_path, monkeypatch):
     monkeypatch.setenv("RMQCTL_STORE", str(tmp_path / "s"))
     run("store", "init", tmp_path / "s", "--small")
@@ -154,6 +186,19 @@ def test_change_ids_come_newest_first_with_what_they_were(tmp_path, monkeypatch)
         (["store", "du", "--by", ""], ["topic", "kind", "group", "day"]),
         (["-oj"], ["-ojson", "-ojsonl"]),
         (["nonsense", "-oj"], []),
+        (["produce", "t", "--input", ""], ["text", "jsonl", "csv", "hex"]),
+        (["topic", "stats", "--by", ""], ["topic", "queue", "hour"]),
+        (["message", "decode-id", "--as", ""], ["offset", "unique"]),
+        (["message", "search", "x", "--in", "body,ta"], ["body,tags"]),
+        (["store", "fsck", "--from", "yester"], ["yesterday", "yesterday 15:00"]),
+        (["dlq", "redrive", "g", "--resume", ""], ["last"]),
+        (["message", "search", "--resume", ""], []),
+        (["consume", "t", "--body", ""], ["text", "json", "hex", "base64", "none"]),
+        (["message", "export", "--body", ""], []),
+        (["console", "dl"], ["dlqs", "dlq"]),
+        (["console", "--theme", ""], ["dark", "light", "high-contrast"]),
+        (["console", "overview", ""], []),
+        (["console", "nonsense", ""], []),
     ],
 )
 def test_what_is_known_without_a_store_is_offered(words, some):
@@ -166,6 +211,7 @@ def test_what_choices_there_are_is_what_the_commands_take():
         ("message", "stats", "--by"),
         ("store", "du", "--by"),
         ("message", "export", "--as"),
+        ("topic", "stats", "--by"),
     ):
         refused = run(*words, "nonsense").err
         choices = re.split(", | or ", refused.partition(" is not one of ")[2].partition(";")[0])

@@ -11,6 +11,7 @@ from rmqctl.admin.retries.rows import AgendaRow
 from rmqctl.admin.topics.rows import TopicQueueRow
 from rmqctl.console import attention, charts, health, overview, topic_pane
 from rmqctl.console.agenda import hour_lines
+from rmqctl.console.attention import AttentionRow
 from rmqctl.console.drawing import Role, width_of
 from rmqctl.console.group_pane import figures, trend_lines
 from rmqctl.console.heatmap import map_lines
@@ -19,7 +20,9 @@ from rmqctl.console.looks.agenda import EACH
 from rmqctl.console.looks.history import NO_LOOK, SLOTS, STEP_MS, LagHistory, added
 from rmqctl.console.looks.look import Place
 from rmqctl.console.reading import Asked, Batch
+from rmqctl.console.screens.overview import ATTENTION
 from rmqctl.console.screens.table import spec_of
+from rmqctl.console.tables import RowTable
 from rmqctl.output.cells import cells_of
 from rmqctl.output.view import Format, View
 from storage.configs.offset_samples import SampleHistory
@@ -279,6 +282,36 @@ def test_what_needs_attention_is_worst_first():
     assert attention.ordered(attention.of_lag([lag_row("-g", status="STOP")]))[0].command == (
         "rmqctl lag show --topic=orders -- -g"
     )
+
+
+def late_row(level, overdue):
+    return AgendaRow(level, "mails", None, 9, NOW, NOW, overdue, "STUCK", 30_000, 0, 0, 9)
+
+
+def in_need(*, amount):
+    """What needs attention where each sentence has another number."""
+    risks = [
+        RiskRow("c", "orders", 0, amount, 70, NOW, 60_000, None, "STALL", 9, 0),
+        RiskRow("f", "orders", amount, 0, 0, None, None, None, "OK", 0, 0),
+    ]
+    letters = [SimpleNamespace(group="c", unhandled=amount, newest_timestamp=NOW - 9_000)]
+    disk = [SimpleNamespace(used_percent=80.0 + amount, any_hour_percent=75, forced_percent=85.0)]
+    return [
+        *attention.of_lag([lag_row("g", status="WARN", lag=None, unknown_queues=amount)]),
+        *attention.of_risks(risks),
+        *attention.of_dead_letters(letters, NOW, {"c": amount}),
+        *attention.of_agenda([late_row(4, amount), late_row(5, amount)], NOW),
+        *attention.of_disk(disk),
+    ]
+
+
+def test_what_needs_attention_is_the_same_row_when_its_numbers_change():
+    table = RowTable(AttentionRow, ATTENTION.key, View(Format.TABLE))
+    before, after = in_need(amount=2), in_need(amount=3)
+    assert not {row.what for row in before} & {row.what for row in after}
+    keys = [table.key_of(row) for row in before]
+    table.set_rows(after)
+    assert [table.place_of(key) for key in keys] == list(range(len(before)))
 
 
 def test_counts_of_the_overview():

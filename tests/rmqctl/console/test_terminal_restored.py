@@ -347,6 +347,31 @@ def test_suspended_it_gives_the_terminal_back_and_returns_whole(stocked):
         job.restored()
 
 
+OVER_THE_PANES = {
+    "a plan": (b":health\r:write s\rM", b"s > repair"),
+    "a line": (b":zzz", b"zzz"),
+    "the palette": (b"\x10", b"enter does it"),
+    "the list of columns": (b"c", b"show or hide"),
+    "a text": (b":explain where\r", b"rmqctl explain where (esc"),
+    "the help": (b"?", b"Keys of this screen"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("over", OVER_THE_PANES)
+def test_it_is_suspended_whatever_is_over_the_panes(stocked, over):
+    keys, shown = OVER_THE_PANES[over]
+    with shell(stocked) as job:
+        console = job.console
+        before = len(console.raw)
+        console.send(keys)
+        console.until(shown.decode())
+        console.send("\x1a")
+        console.until(lambda: b"Stopped" in console.raw[before:])
+        console.send("fg\r")
+        console.until(lambda: shown in console.raw.rpartition(b"fg\r\n")[2])
+
+
 @pytest.mark.slow
 def test_a_suspended_console_that_is_killed_writes_nothing(stocked):
     with shell(stocked) as job:
