@@ -59,7 +59,7 @@ class BrokerConfig(FrozenSettings):
     """Whether a group's expression holds for its retries too (filterSupportRetry)."""
     keep_failure_reasons: bool = True
     """Whether a message that is sent back carries its consumer's reason of the failure; RocketMQ
-    has no such reason (broker.retry.failure_reason)."""
+    has no such reason (broker.api.failure_reason)."""
     zero_when_young: bool = True
     """Whether a group without progress starts at 0 in a queue whose first message is still in
     memory, as the real broker has it (ConsumerManageProcessor.queryConsumerOffset)."""

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from broker.api.failure_reason import FAILURE_PROPERTIES
 from broker.config import BrokerConfig
-from broker.retry.failure_reason import FAILURE_PROPERTIES
 from broker.retry.redrive_properties import LINEAGE_PROPERTIES
 from rmqctl import exit_codes
 from storage.config import SMALL_STORE, StoreConfig

@@ -14,7 +14,7 @@ from analytics.lag.delayed import (
     was_due,
 )
 from analytics.lag.ready_retries import unknown_retries
-from broker.retry.failure_reason import FAILURE_CLIENT
+from broker.api.failure_reason import FAILURE_CLIENT
 from broker.retry.failures import failed_timestamp, origin_of, reason_text
 from storage.clock import now_ms
 from storage.format.message import (

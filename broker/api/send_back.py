@@ -13,7 +13,7 @@ class SendBackRequest(NamedTuple):
 
     ``commitlog_offset`` names the stored record. ``delay_level`` -1: to the dead letters, 0: the
     broker decides (3 + attempts so far), else that level. ``max_reconsume_times`` None: the
-    group's. ``failure`` are user properties with the reason, see broker.retry.failure_reason.
+    group's. ``failure`` are user properties with the reason, see broker.api.failure_reason.
     """
 
     group: str

@@ -1,12 +1,12 @@
 """Failures recorded in a message, and its origin.
 
-Only clients of rmqctl record why they sent a message back (broker.retry.failure_reason). For Java
+Only clients of rmqctl record why they sent a message back (broker.api.failure_reason). For Java
 clients the reason is unknown: None, never an empty text.
 """
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from broker.retry.failure_reason import (
+from broker.api.failure_reason import (
     FAILURE_CLASS,
     FAILURE_CLIENT,
     FAILURE_MESSAGE,

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from broker.api.failure_reason import FAILURE_PROPERTIES
 from storage.format.message import (
     PROPERTY_BUYER_ID,
     PROPERTY_CORRELATION_ID,
@@ -28,8 +29,6 @@ from storage.format.message import (
     RESERVED_PROPERTIES,
     MessageExt,
 )
-
-from .failure_reason import FAILURE_PROPERTIES
 
 REDRIVES: Final = "RMQCTL_REDRIVES"
 """How often it was redriven, this time included."""

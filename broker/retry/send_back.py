@@ -9,6 +9,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from broker.api.failure_reason import FAILURE_PROPERTIES
 from broker.errors import BrokerSystemError, MessageIllegalError, NoPermissionError
 from broker.send.message_builder import stored_again
 from broker.send.send import DLQ_NUMS_PER_GROUP, prepared
@@ -29,8 +30,6 @@ from storage.format.message import (
     retry_topic,
 )
 from storage.results import PutMessageResult
-
-from .failure_reason import FAILURE_PROPERTIES
 
 if TYPE_CHECKING:
     from broker.api.send_back import SendBackRequest

@@ -122,7 +122,7 @@ class MessageBuilder:
         check_body_size(message.body, self._max_message_size)
         properties = dict(message.properties)
         if not self._keep_reasons and message.topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
-            from broker.retry.failure_reason import FAILURE_PROPERTIES  # most senders need none
+            from broker.api.failure_reason import FAILURE_PROPERTIES  # most senders need none
 
             for name in FAILURE_PROPERTIES:
                 properties.pop(name, None)

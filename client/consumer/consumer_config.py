@@ -95,7 +95,7 @@ class ConsumerConfig:
     await_termination_millis_when_shutdown: int = 0
     """How long a shutdown waits for running listeners."""
     record_failure_reason: bool = True
-    """Whether a message given back carries the reason, see broker.retry.failure_reason."""
+    """Whether a message given back carries the reason, see broker.api.failure_reason."""
     consume_log: bool = False
     """Whether each call of the listener is logged with its status and message ids."""
     enable_msg_trace: bool = False

@@ -12,9 +12,9 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from broker.api.failure_reason import FAILURE_PROPERTIES
 from broker.api.send_back import SendBackRequest
 from broker.errors import BrokerError, MessageIllegalError
-from broker.retry.failure_reason import FAILURE_PROPERTIES
 from client.errors import UNANSWERED, ClientError
 from client.listener.service import (
     DEAD_LETTER_LEVEL,

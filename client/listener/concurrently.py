@@ -27,8 +27,8 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from broker.api.failure_reason import text_of
 from broker.api.members import ConsumeDirectlyResult, ConsumeDirectlyStatus, MessageModel
-from broker.retry.failure_reason import text_of
 from client.timing import SYSTEM_CLOCK, seconds_of
 from storage.format.message import MessageExt, MessageQueue, retry_topic
 from storage.read.message_rows import MessageRows

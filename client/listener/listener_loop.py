@@ -98,7 +98,7 @@ def _call_quickly(
             status, error = listen(messages, context), None
         except BaseException as raised:  # noqa: BLE001 - they come again after any error
             # Without this frame, which the compiled form does not have: the same failure has
-            # the same hash in all members (broker.retry.failure_reason).
+            # the same hash in all members (broker.api.failure_reason).
             trace = raised.__traceback__
             status, error = None, raised.with_traceback(trace and trace.tb_next)
         if (

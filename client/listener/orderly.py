@@ -29,9 +29,9 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from broker.api.failure_reason import failure_properties, failure_text, text_of
 from broker.api.members import ConsumeDirectlyResult, ConsumeDirectlyStatus, MessageModel
 from broker.errors import MessageIllegalError
-from broker.retry.failure_reason import failure_properties, failure_text, text_of
 from client.listener.service import DEAD_LETTER_LEVEL, MAX_RECONSUME_TIMES_ORDERLY
 from storage.format.message import MessageExt, MessageQueue, retry_topic
 

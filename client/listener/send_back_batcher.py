@@ -26,7 +26,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from broker.retry.failure_reason import failure_properties
+from broker.api.failure_reason import failure_properties
 
 from .service import ListenerResult
 

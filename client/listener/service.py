@@ -33,7 +33,7 @@ MAX_THREAD_NAME: Final = 100
 
 class ListenerResult(NamedTuple):
     """A message to send back, its delay level (see ConsumeConcurrentlyContext), and the reason
-    (broker.retry.failure_reason)."""
+    (broker.api.failure_reason)."""
 
     message: MessageExt
     delay_level: int

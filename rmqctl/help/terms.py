@@ -56,7 +56,7 @@ _ENUMS: Final[tuple[tuple[str, str, str, tuple[str, ...]], ...]] = (
 )
 _PROPERTIES: Final = (
     "storage.format.message",
-    "broker.retry.failure_reason",
+    "broker.api.failure_reason",
     "broker.retry.redrive_properties",
 )
 """Modules whose constants are names of properties."""

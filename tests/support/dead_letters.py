@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from broker.api.failure_reason import failure_properties
 from broker.api.send_back import SendBackRequest
 from broker.embedded.broker import EmbeddedBroker
-from broker.retry.failure_reason import failure_properties
 from storage.format.message import Message, MessageExt, dlq_topic
 
 NOW_MS = 1_700_000_000_000

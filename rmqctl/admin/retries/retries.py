@@ -14,7 +14,7 @@ from analytics.lag.delayed import (
 )
 from analytics.lag.ready_retries import unknown_retries
 from analytics.store_rows.retries import given_back_timestamp
-from broker.retry.failure_reason import FAILURE_CLIENT
+from broker.api.failure_reason import FAILURE_CLIENT
 from broker.retry.failures import failed_timestamp, origin_of, reason_text
 from rmqctl.admin.changes import Warn, no_warning
 from rmqctl.admin.known_groups import check_known_group

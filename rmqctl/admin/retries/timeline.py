@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from analytics.lag.delayed import copies
-from broker.retry.failure_reason import FAILURE_CLIENT
+from broker.api.failure_reason import FAILURE_CLIENT
 from broker.retry.failures import reason_text, record_with_id
 from storage.configs.redrive_runs import RedriveRuns
 from storage.format.message import (

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from broker.retry.failure_reason import FAILURE_CLIENT
+from broker.api.failure_reason import FAILURE_CLIENT
 from broker.retry.redrive_properties import REDRIVE_DEAD, REDRIVE_ORIGIN, REDRIVE_UNIQUE
 from rmqctl.cli.given_file import read_given
 from rmqctl.errors import UsageProblem

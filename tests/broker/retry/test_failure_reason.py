@@ -7,7 +7,7 @@ import sys
 import pytest
 from hypothesis import given, strategies as st
 
-from broker.retry.failure_reason import (
+from broker.api.failure_reason import (
     FAILURE_CLASS,
     FAILURE_CLIENT,
     FAILURE_MESSAGE,

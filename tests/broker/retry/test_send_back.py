@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from broker.api.failure_reason import FAILURE_CLASS, FAILURE_STACK, failure_properties
 from broker.api.pull import PullRequest
 from broker.api.send import SendOptions
 from broker.api.send_back import SendBackRequest
@@ -14,7 +15,6 @@ from broker.errors import (
     NoPermissionError,
     SubscriptionGroupNotExistError,
 )
-from broker.retry.failure_reason import FAILURE_CLASS, FAILURE_STACK, failure_properties
 from broker.retry.send_back import SendBackHandler
 from broker.schedule.message import message_timeup
 from broker.send.message_builder import MessageBuilder, Origin, stored_again

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from broker.api.failure_reason import FAILURE_CLASS
 from broker.api.send_back import SendBackRequest
 from broker.config import BrokerConfig
 from broker.embedded.broker import EmbeddedBroker
 from broker.errors import BrokerSystemError, MessageIllegalError, NoPermissionError
-from broker.retry.failure_reason import FAILURE_CLASS
 from broker.retry.send_back import BATCH_BYTES, SendBackHandler
 from broker.send.message_builder import MessageBuilder
 from broker.tables.groups import GroupManager

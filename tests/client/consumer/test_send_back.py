@@ -6,9 +6,7 @@ import random
 
 import pytest
 
-from broker.embedded.broker import EmbeddedBroker
-from broker.errors import BrokerBusyError
-from broker.retry.failure_reason import (
+from broker.api.failure_reason import (
     FAILURE_CLASS,
     FAILURE_CLIENT,
     FAILURE_MESSAGE,
@@ -16,6 +14,8 @@ from broker.retry.failure_reason import (
     FAILURE_STACK,
     FAILURE_TIME,
 )
+from broker.embedded.broker import EmbeddedBroker
+from broker.errors import BrokerBusyError
 from client.consumer.consumer_config import ConsumerConfig
 from client.listener.listener import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
 from storage.config import StoreConfig

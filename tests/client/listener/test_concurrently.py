@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from broker.api.failure_reason import FAILURE_CLASS, FAILURE_CLIENT, FAILURE_MESSAGE
 from broker.api.members import ConsumeDirectlyStatus, MessageModel
 from broker.api.offsets import ConsumeFromWhere
-from broker.retry.failure_reason import FAILURE_CLASS, FAILURE_CLIENT, FAILURE_MESSAGE
 from client.consumer.consumer_config import ConsumerConfig
 from client.listener.listener import ConsumeConcurrentlyStatus
 from client.runtime.client_config import ClientConfig

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from broker.api.failure_reason import FAILURE_CLASS
 from broker.api.members import ConsumeDirectlyStatus, MessageModel
 from broker.api.offsets import ConsumeFromWhere
-from broker.retry.failure_reason import FAILURE_CLASS
 from client.consumer.consumer_config import ConsumerConfig
 from client.listener.listener import ConsumeOrderlyContext, ConsumeOrderlyStatus
 from client.producer.selector import select_by_hash

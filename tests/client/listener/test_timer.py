@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from broker.retry.failure_reason import FAILURE_CLASS
+from broker.api.failure_reason import FAILURE_CLASS
 from client.listener.listener import ConsumeConcurrentlyStatus
 from client.listener.process_queue import ProcessQueue
 from client.listener.timer import ConsumeTimer, WatchedRequest
