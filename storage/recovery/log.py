@@ -212,11 +212,12 @@ class LogRecovery:
         """Zero the rest of the file that holds ``end`` and remove the files after it.
 
         Files made ahead hold nothing and are removed, as Java does; others, and zeroed bytes that
-        hold a record, are kept in ``rmqctl/set-aside``.
+        hold a record, are kept in ``rmqctl/set-aside``. The newest file goes first: ended at any
+        step, the log is without a gap.
         """
-        for first in self.files:
+        for first in reversed(self.files):
             if first + self._file_size <= end:
-                continue
+                break
             file = self._log.at(first)
             assert file is not None
             position = max(0, end - first)

@@ -21,8 +21,14 @@ def folder() -> Iterator[Path]:
         yield found
 
 
-def test_a_recovery_that_gives_up_a_log_file_can_end_at_each_instant(folder: Path) -> None:
-    """The newest log file lost its records in a power loss; units of them did reach the device."""
+@pytest.mark.parametrize("ahead", [0, 1, 2])
+def test_a_recovery_that_gives_up_log_files_can_end_at_each_instant(
+    folder: Path, ahead: int
+) -> None:
+    """The newest log file lost its records in a power loss; units of them did reach the device.
+
+    A Java broker had made more files ahead.
+    """
     root = new_store(folder / "store")
     with open_store(root) as store:
         sent = 0
@@ -31,7 +37,10 @@ def test_a_recovery_that_gives_up_a_log_file_can_end_at_each_instant(folder: Pat
             sent += 1
         cut = copy_store(root, folder / "cut")
     newest = max((cut / "commitlog").iterdir())
-    newest.write_bytes(bytes(TINY.mapped_file_size_commit_log))
+    size = TINY.mapped_file_size_commit_log
+    given_up = [newest.with_name(file_name(int(newest.name) + i * size)) for i in range(ahead + 1)]
+    for path in given_up:
+        path.write_bytes(bytes(size))
     images: list[Path] = []
 
     def copy(instant: Instant) -> None:
@@ -41,7 +50,7 @@ def test_a_recovery_that_gives_up_a_log_file_can_end_at_each_instant(folder: Pat
     with open_store(cut, fs=WatchedFileSystem(copy)) as store:
         expected = {queue_id: store.view.max_offset_in_queue("T", queue_id) for queue_id in (0, 1)}
     assert 0 < sum(expected.values()) < sent
-    assert not newest.exists()
+    assert not any(path.exists() for path in given_up)
     for image in images:
         with open_store(image) as store:
             found = {queue: store.view.max_offset_in_queue("T", queue) for queue in (0, 1)}
