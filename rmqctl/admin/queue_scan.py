@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 from rmqctl.admin.left_out import MOST_NAMED
 from rmqctl.admin.scan_progress import OnProgress, no_progress
 from storage.format.errors import BodyError
+from storage.log.record_reader import offset_in_queue
 from storage.read.by_time import Boundary
 from storage.read.replaced import places_without_message
 
@@ -88,7 +89,7 @@ class QueueScan:
             result = self._view.get_message(self._topic, queue_id, at, min(_BATCH, high - at))
             passed = at
             for message in result.messages:
-                offset = message.queue_offset
+                offset = offset_in_queue(message, self._topic)
                 if offset >= high:  # after damage it may go on beyond the end
                     break
                 if offset > passed:

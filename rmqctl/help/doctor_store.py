@@ -37,6 +37,7 @@ _REMOTE: Final = (
     "virtiofs",
     "vboxsf",
 )
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 _TRIED: Final = 1 << 20
 _MOST_NAMED: Final = 20
 """Number of files that are named one by one."""
@@ -139,24 +140,32 @@ def _abilities(path: Path) -> Iterator[CheckRow]:
     try:
         fd = open_nameless(path, 0o600)
     except (OSError, AttributeError) as error:
-        reason = os.strerror(getattr(error, "errno", None) or errno.ENOTSUP)
-        yield CheckRow("abilities", NOTE, f"not tried: {reason}", "")
+        number = getattr(error, "errno", None) or errno.ENOTSUP
+        yield _not_tried("abilities", number, path)
         return
     try:
-        yield _tried("locks", lambda: _lock(fd), ERROR)
-        yield _tried("mapping", lambda: _map(fd), ERROR)
-        yield _tried("reserving", lambda: _reserve(fd), NOTE)
-        yield _tried("sync", lambda: _sync(fd), ERROR)
+        yield _tried("locks", lambda: _lock(fd), ERROR, path)
+        yield _tried("mapping", lambda: _map(fd), ERROR, path)
+        yield _tried("reserving", lambda: _reserve(fd), NOTE, path)
+        yield _tried("sync", lambda: _sync(fd), ERROR, path)
     finally:
         os.close(fd)
 
 
-def _tried(check: str, attempt: Callable[[], str], status: str) -> CheckRow:
+def _not_tried(check: str, number: int, path: Path) -> CheckRow:
+    """A full disk is in the row ``room``; a quota, or inodes that are used up, are in none."""
+    found = f"not tried: {os.strerror(number)}"
+    if number in _FULL and shutil.disk_usage(path).free >= _LEAST_FREE:
+        return CheckRow(check, WARNING, found, "no message is stored: a quota or inodes are used up")
+    return CheckRow(check, NOTE, found, "")
+
+
+def _tried(check: str, attempt: Callable[[], str], status: str, path: Path) -> CheckRow:
     try:
         found = attempt()
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):  # "room" says it
-            return CheckRow(check, NOTE, f"not tried: {error.strerror}", "")
+        if error.errno in _FULL:
+            return _not_tried(check, error.errno, path)
         advice = "use another file system" if status == ERROR else "stores work, but slower"
         return CheckRow(check, status, f"{error.strerror}", advice)
     return CheckRow(check, OK, found, "")

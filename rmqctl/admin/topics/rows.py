@@ -107,7 +107,7 @@ class TopicStatsRow(NamedTuple):
     share: Annotated[float | None, "share of the topic's messages, 0 to 1; null without messages"]
     rate: Annotated[
         float | None,
-        "messages per second; null without messages, or if a time is unknown",
+        "messages per second; null if the first and last time are equal or unknown",
         Rank.MAIN,
     ]
     first_timestamp: Annotated[int | None, "when the oldest one was stored"]

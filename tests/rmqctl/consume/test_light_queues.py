@@ -2,6 +2,7 @@
 
 import pytest
 
+from rmqctl.admin import messages
 from storage.readonly import StoreView
 from tests.support import golden
 from tests.support.cli import run
@@ -29,3 +30,13 @@ def test_a_range_is_one_of_the_queue_that_is_read(topic, low, high):
         "consume", topic, "--offset", f"{low + 1}:{low + 3}", "-e", "-S", ROOT, "-f", "%M\\n"
     )
     assert found.lines == every[1:3], found.err
+
+
+@pytest.mark.parametrize(("topic", "low", "high"), queues_of_light_topics())
+def test_each_message_is_found_by_its_place_in_the_light_queue(topic, low, high):
+    left_out = []
+    with StoreView.open(ROOT) as view:
+        for begin in range(low, high):
+            found = list(messages.in_queue(view, topic, 0, begin, left_out=left_out.append))
+            assert len(found) == high - begin
+    assert left_out == []

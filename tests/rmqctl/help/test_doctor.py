@@ -140,6 +140,31 @@ def test_a_full_disk_is_named_and_what_it_has_no_room_for_is_not_tried(tmp_path,
             assert row["found"] == "not tried: No space left on device"
 
 
+WITHOUT_INODES = """
+mount -t tmpfs -o size=1g,nr_inodes=5 none disk
+touch disk/1 disk/2 disk/3 disk/4 disk/5 2> error || test -s error
+exec $PYTHON -P -m rmqctl doctor -S disk -o json
+"""
+
+
+@pytest.mark.slow
+@needs_linux_forms
+def test_room_that_cannot_be_used_is_a_warning(tmp_path):
+    (tmp_path / "disk").mkdir()
+    skip_unless_mountable(tmp_path / "disk")
+    done = subprocess.run(
+        [*NEW_MOUNTS, "sh", "-eu", "-c", WITHOUT_INODES],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHON": sys.executable},
+        capture_output=True,
+    )
+    found = {row["check"]: row for row in json.loads(done.stdout)}
+    assert found["room"]["status"] == OK
+    row = found["abilities"]
+    assert (row["status"], row["found"]) == (WARNING, "not tried: No space left on device")
+    assert row["advice"] == "no message is stored: a quota or inodes are used up"
+
+
 @pytest.mark.parametrize(
     ("name", "release", "status", "word"),
     [
