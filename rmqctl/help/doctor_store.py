@@ -156,7 +156,8 @@ def _not_tried(check: str, number: int, path: Path) -> CheckRow:
     """A full disk is in the row ``room``; a quota, or inodes that are used up, are in none."""
     found = f"not tried: {os.strerror(number)}"
     if number in _FULL and shutil.disk_usage(path).free >= _LEAST_FREE:
-        return CheckRow(check, WARNING, found, "no message is stored: a quota or inodes are used up")
+        advice = "no message is stored: a quota or inodes are used up"
+        return CheckRow(check, WARNING, found, advice)
     return CheckRow(check, NOTE, found, "")
 
 
