@@ -161,7 +161,7 @@ class TemplatePrinter:
         """Print to ``out``; ``nothing`` is called at the end if there was no message."""
         self._nothing = nothing
         self._out = out
-        self._format = template.format
+        self._template = template
         self._layout = layout
 
     @property
@@ -176,10 +176,7 @@ class TemplatePrinter:
         if type(items) is RowBlock:
             self._out.write_bytes(items.text)
             return
-        form = self._format
-        self._out.write_bytes(
-            b"".join([item if isinstance(item, bytes) else form(item) for item in items])
-        )
+        self._out.write_bytes(self._template.join(items))
 
     def flush(self) -> None:
         """Flush stdout."""

@@ -204,7 +204,11 @@ def _print_around(
             return around_row_of_json(group, position, message)
         return around_row(group, position, message, body_form)
 
-    rows = offsets.messages_around(broker.view, where, position_of, around, make_row, tell=cli.say)
+    rows = offsets.messages_around(
+        *(broker.view, where, position_of, around, make_row),
+        tell=cli.say,
+        left_out=cli.left_out,
+    )
     cli.rows(AroundRowOfJson if values else AroundRow, rows)
 
 

@@ -17,10 +17,11 @@ added: write ``%s\n`` for lines.
 
 import base64
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from storage.format.errors import BodyError
 from storage.parse.times import format_time, to_datetime
 
 from .lists import unescape
@@ -98,8 +99,18 @@ class OutputTemplate:
 
     def format(self, message: "MessageExt") -> bytes:
         """The message by the template, as UTF-8; the body keeps its bytes."""
+        text = b"".join([p if isinstance(p, bytes) else p(message) for p in self._pieces])
         self._count += 1
-        return b"".join([p if isinstance(p, bytes) else p(message) for p in self._pieces])
+        return text
+
+    def join(self, items: "Iterable[bytes | MessageExt]") -> bytes:
+        """Messages by the template, and texts as they are. A BodyError counts none of them."""
+        before, form = self._count, self.format
+        try:
+            return b"".join([item if isinstance(item, bytes) else form(item) for item in items])
+        except BodyError:
+            self._count = before
+            raise
 
     def _shielded(self, write: "Callable[[MessageExt], bytes]") -> "Callable[[MessageExt], bytes]":
         shield = self._shield
@@ -107,7 +118,7 @@ class OutputTemplate:
 
     @property
     def count(self) -> int:
-        """Number of formatted messages, which ``%i`` prints."""
+        """Number of formatted messages; ``%i`` prints that of a message."""
         return self._count
 
 
@@ -150,7 +161,7 @@ def _reader(
         "M": lambda m: m.offset_msg_id,
         "r": lambda m: m.reconsume_times,
         "b": lambda m: m.born_host,
-        "i": lambda m: template.count,
+        "i": lambda m: template.count + 1,
     }
     return readers[code]
 

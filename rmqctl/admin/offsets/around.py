@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from rmqctl.admin.changes import Warn, no_warning
 from storage.format.errors import BodyError
+from storage.read.replaced import places_without_message
 
 if TYPE_CHECKING:
     from storage.format.message import MessageExt
@@ -31,12 +32,14 @@ def messages_around(
     make_row: "Callable[[str, int, MessageExt], T]",
     *,
     tell: Warn = no_warning,
+    left_out: Warn = no_warning,
 ) -> Iterator[T]:
     """The messages around a position in each place, as rows in queue order.
 
     ``position_of`` gives an offset in a queue, such as the committed one; None: there is none.
     ``make_row`` makes a row of the group, the position and a message. ``tell`` gets a sentence
-    about each thing that is missing: an offset, messages, a readable one.
+    about each thing that is not there: an offset, messages, one that a repair has taken out.
+    ``left_out`` gets one about each message that cannot be read.
     """
     for place in places:
         topic, queue_id = place.topic, place.queue_id
@@ -62,4 +65,10 @@ def messages_around(
                     continue
             except BodyError:
                 pass
-            tell(f"the message at offset {offset} of {where} can not be read")
+            if places_without_message(view, topic, queue_id, offset, offset + 1):
+                tell(f"offset {offset} of {where} has no message: a repair has taken it out")
+                continue
+            left_out(
+                f"the message at offset {offset} of {where} cannot be read; "
+                "'rmqctl store fsck' shows why"
+            )

@@ -417,6 +417,7 @@ def test_messages_around_a_position_are_given_and_what_is_missing_is_said(asked)
         offsets.Around(1, 2),
         lambda _, position, message: (message.queue_offset - position, message.body),
         tell=said.append,
+        left_out=pytest.fail,
     )
     assert list(rows) == [(-1, b"order 4"), (0, b"order 5"), (1, b"order 6")]
     assert said == ["group g has no progress in queue 1 of topic orders"]

@@ -374,6 +374,20 @@ def test_many_queues_and_columns_agree_with_rows(store):
     assert len(by_columns) == 7005
 
 
+@pytest.mark.parametrize("group", [[], ["-g", "g"]], ids=["alone", "group"])
+@pytest.mark.parametrize("few", [1000, 0], ids=["messages", "columns"])
+def test_a_body_that_cannot_be_unpacked_takes_no_number(store, monkeypatch, few, group):
+    monkeypatch.setattr("rmqctl.consume.command._FEW", few)
+    with EmbeddedBroker.open(store) as broker:
+        for body, sys_flag in ((b"a", 0), (b"no zlib", 1), (b"c", 0), (b"no zlib", 1), (b"e", 0)):
+            broker.send(Message("t", body), 0, SendOptions(sys_flag=sys_flag))
+    result = run("consume", "t", "-e", "-f", r"%i %s\n", *group)
+    assert (result.code, len(result.lines)) == (8, 3), result.err
+    numbers, bodies = zip(*(line.split() for line in result.lines), strict=True)
+    assert numbers == ("1", "2", "3")
+    assert sorted(bodies) == ["a", "c", "e"]
+
+
 @pytest.mark.parametrize("few", [1000, 0], ids=["messages", "columns"])
 def test_compressed_bodies_of_all_kinds_are_read_as_they_were_sent(store, monkeypatch, few):
     monkeypatch.setattr("rmqctl.consume.command._FEW", few)

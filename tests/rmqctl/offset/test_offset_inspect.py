@@ -179,9 +179,34 @@ def test_a_message_that_can_not_be_read_is_told_of_and_the_others_are_shown(half
     data = log.read_bytes()
     log.write_bytes(data.replace(b"m5", b"mX"))
     result = run("offset", "inspect", "g", "-t", "t", "-Q", 0, "--around", "0,3", "-S", copy)
-    assert result.code == 0
-    assert "the message at offset 5 of queue 0 of topic t can not be read" in result.err
+    assert result.code == 8
+    assert result.err.splitlines() == [
+        "rmqctl: warning: the message at offset 5 of queue 0 of topic t cannot be read; "
+        "'rmqctl store fsck' shows why"
+    ]
     assert [line.split("\t")[4] for line in result.lines[1:]] == ["4", "6"]
+    result = run("offset", "inspect", "g", "-t", "t", "-Q", 0, "--around", "0,3", "-S", copy, "-q")
+    assert (result.code, result.err, len(result.lines)) == (8, "", 3)
+    result = run("offset", "inspect", "g", "-t", "t", "-Q", 0, "--around", "1,1", "-S", copy)
+    assert (result.code, result.err) == (0, ""), "nothing damaged is asked for"
+
+
+@pytest.mark.slow
+def test_a_place_that_a_repair_emptied_is_not_damaged(half_read, tmp_path):
+    copy = tmp_path / "copy"
+    copy_store(half_read, copy, ignore=shutil.ignore_patterns("bells"))
+    (stored,) = run("consume", "t", "-e", "-o", "json", "--offset", 5, "-c", 1).json()
+    with (copy / "commitlog" / f"{0:020d}").open("r+b") as file:
+        file.seek(stored["commitlog_offset"])
+        file.write(bytes(stored["store_size"]))
+    around = ("offset", "inspect", "g", "-t", "t", "-Q", 0, "--around", "0,3", "-S", copy)
+    assert run(*around).code == 8
+    assert run("store", "repair", "--yes", "-S", copy).code == 0
+    result = run(*around)
+    assert (result.code, len(result.lines)) == (0, 3)
+    assert result.err == (
+        "offset 5 of queue 0 of topic t has no message: a repair has taken it out\n"
+    )
 
 
 def test_javas_older_file_can_be_read(java_store):

@@ -7,6 +7,7 @@ from hypothesis import given, strategies as st
 
 from rmqctl.parse.input_templates import InputTemplate, ParsedRecord
 from rmqctl.parse.templates import Field, OutputTemplate, parse_template
+from storage.format.errors import BodyError
 from storage.format.message import RESERVED_PROPERTIES
 
 NOW = 1_767_225_600_123
@@ -72,6 +73,23 @@ def test_a_form_of_dates_that_is_no_text_is_refused():
 def test_the_counter_counts_from_one():
     template = OutputTemplate("%i ", UTC)
     assert template.format(MESSAGE) + template.format(MESSAGE) == b"1 2 "
+
+
+def test_what_cannot_be_formatted_is_not_counted():
+    class Damaged:
+        @property
+        def body(self):
+            raise BodyError("damaged")
+
+    template = OutputTemplate("%i %s ", UTC)
+    damaged: Any = Damaged()
+    with pytest.raises(BodyError):
+        template.format(damaged)
+    with pytest.raises(BodyError):
+        template.join([MESSAGE, b"text", damaged])
+    assert template.count == 0
+    assert template.join([MESSAGE, b"text "]) == b"1 %b text " % MESSAGE.body
+    assert template.count == 1
 
 
 def test_what_is_not_there_is_empty():
