@@ -137,7 +137,7 @@ class _Count:
 
     def result(self) -> DiskFiles:
         found = self._unreadable
-        for names, entries in _walk(self._root, found):
+        for names, entries in walk(self._root, found):
             if len(names) == 3 and names[0] == CONSUMEQUEUE:
                 self._add_files_of_queue(names[1], names[2], entries)
                 continue
@@ -213,7 +213,7 @@ def _index_bytes(path: Path, size: int) -> int:
     return index_file_size(max(0, header.hash_slot_count), header.next_entry)
 
 
-def _walk(root: Path, unreadable: list[Path]) -> Iterator[tuple[tuple[str, ...], list[_Entry]]]:
+def walk(root: Path, unreadable: list[Path]) -> Iterator[tuple[tuple[str, ...], list[_Entry]]]:
     """The root and each folder below it, by its names, with what is in it: each file and folder of
     all once.
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta, tzinfo
+from stat import S_ISREG
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from analytics.lag.queue_position import unread_bytes
 from rmqctl.admin.changes import Warn, no_warning
+from rmqctl.admin.store.disk_files import BLOCK, walk
 from storage.counted import counted
 from storage.format.message import LMQ_PREFIX
 from storage.format.names import CONSUMEQUEUE
@@ -208,8 +210,9 @@ def rest_of_log(view: StoreView, rows: Iterable[TopicUsageRow]) -> TopicUsageRow
 
 
 def allocated(folder: Path) -> int:
-    """Disk usage of the files below a folder, without holes."""
-    return sum(path.stat().st_blocks * 512 for path in folder.rglob("*") if path.is_file())
+    """Disk usage of the files below a folder, without holes and without those that go meanwhile."""
+    entries = (status for _, found in walk(folder, []) for _, status in found)
+    return sum(status.st_blocks * BLOCK for status in entries if S_ISREG(status.st_mode))
 
 
 def in_no_row(messages: int) -> str:

@@ -2,10 +2,11 @@
 
 import errno
 import os
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 
 import pytest
 
+from rmqctl.admin.topics.figures import allocated
 from storage.format.message import Message
 from storage.store import MessageStore
 from tests.support.cli import run
@@ -148,3 +149,23 @@ def test_queues_that_stay_when_the_settings_are_gone_are_said_so(
     assert b'"%DLQ%g"' not in (dead / "config" / "topics.json").read_bytes()
     assert run(*command).code in (0, 3)
     assert run("topic", "describe", "%DLQ%g").code == 3
+
+
+def test_a_queue_that_goes_while_the_disk_usage_is_counted_has_none(tmp_path, monkeypatch):
+    for queue in ("0", "1"):
+        (tmp_path / queue).mkdir()
+        (tmp_path / queue / f"{0:020d}").write_bytes(bytes(10_000))
+    both, listed = allocated(tmp_path), os.scandir
+
+    @contextmanager
+    def gone_then(path):
+        with listed(path) as entries:
+            found = list(entries)
+        if str(path) == str(tmp_path):
+            (tmp_path / "1" / f"{0:020d}").unlink()
+            (tmp_path / "1").rmdir()
+        yield found
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.scandir", gone_then)
+        assert allocated(tmp_path) == both // 2 > 0
