@@ -25,6 +25,8 @@ _GAP: Final = Span("   ")
 class DetailPane(Pane):
     """One row in full. The cursor's keys move its lines."""
 
+    shows_marks = False
+
     def __init__(self, spec: PaneSpec, place: Place, view: View) -> None:
         super().__init__(spec, place, view)
         self.form: Form | None = None

@@ -66,6 +66,8 @@ class Pane:
     table_type = RowTable
     shows_notes = True
     """Whether its notices stand above its rows; else the line below the screen's title has them."""
+    shows_marks = True
+    """Whether a row of it can be marked."""
 
     def __init__(self, spec: PaneSpec, place: Place, view: View) -> None:
         self.spec = spec
@@ -420,6 +422,15 @@ class Pane:
         key = self.cursor_key()
         self.table.set_view(view)
         self._keep_cursor(key)
+
+    @property
+    def by_cursor(self) -> bool:
+        """Whether the cursor of another pane selects its rows."""
+        return self.spec.of_row is not None or self.spec.of_row_at is not None
+
+    def known_rows(self) -> Sequence[Any] | None:
+        """Its rows, whatever the filter and the other cursor; None if not all are read."""
+        return None if self.by_cursor else self.table.all_rows
 
     def mark(self) -> None:
         """Mark the row under the cursor, or take the mark off."""

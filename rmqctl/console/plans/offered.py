@@ -123,12 +123,14 @@ def marked(pane: "Pane") -> list[Any]:
     rows = [row for row in table.shown if table.key_of(row) in table.marked]
     if len(rows) < len(table.marked):
         many = len(table.marked)
-        gone = len(table.marked.difference(map(table.key_of, table.all_rows)))
+        known = pane.known_rows()
+        gone = 0 if known is None else len(table.marked.difference(map(table.key_of, known)))
         if gone:
             shown = set(map(table.key_of, table.shown))
             key = "*" if shown <= table.marked else "* twice"  # the first one marks the others
             raise ValueError(f"{gone} of {many} marked rows are gone; {key} takes all marks off")
-        raise ValueError(f"{many - len(rows)} of {many} marked rows are not shown (a filter?)")
+        cause = "a filter, or the cursor of another pane?" if pane.by_cursor else "a filter?"
+        raise ValueError(f"{many - len(rows)} of {many} marked rows are not shown ({cause})")
     if not rows and (row := pane.row()) is not None:
         rows = [row]
     return rows

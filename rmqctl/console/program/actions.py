@@ -158,15 +158,24 @@ def do_wide(app: "ConsoleApp") -> None:
     app.pane.set_wide(not app.pane.wide)
 
 
+def no_marks(app: "ConsoleApp") -> str:
+    """Why no row of the pane with the cursor can be marked; empty if one can."""
+    return "" if app.pane.shows_marks else "this pane is no list: no row of it can be marked"
+
+
 def do_mark(app: "ConsoleApp") -> None:
     """Mark the row."""
-    app.pane.mark()
-    app.pane.move(1)
+    app.notice = no_marks(app)
+    if not app.notice:
+        app.pane.mark()
+        app.pane.move(1)
 
 
 def do_mark_all(app: "ConsoleApp") -> None:
     """Mark all rows."""
-    app.pane.mark_all()
+    app.notice = no_marks(app)
+    if not app.notice:
+        app.pane.mark_all()
 
 
 def do_pause(app: "ConsoleApp") -> None:

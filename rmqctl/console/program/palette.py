@@ -51,6 +51,12 @@ def _no_row(app: "ConsoleApp") -> str:
     return "" if app.pane.row() is not None else "the cursor is on no row"
 
 
+def _no_mark(app: "ConsoleApp") -> str:
+    from rmqctl.console.program.actions import no_marks
+
+    return no_marks(app) or _no_row(app)
+
+
 def _opens_nothing(app: "ConsoleApp") -> str:
     look = app.pane.look
     if look.opens is None and look.opens_at is None and app.place.screen != "contexts":
@@ -76,8 +82,8 @@ def _no_export(app: "ConsoleApp") -> str:
 
 _TESTS: Final[Mapping[str, Callable[["ConsoleApp"], str]]] = {
     "open": _opens_nothing,
-    "mark": _no_row,
-    "mark_all": _no_row,
+    "mark": _no_mark,
+    "mark_all": _no_mark,
     "copy_cell": _no_row,
     "columns": no_columns,
     "export": _no_export,

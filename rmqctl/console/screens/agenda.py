@@ -41,7 +41,12 @@ class LevelsPane(Pane):
 class MessagesPane(PartsPane):
     """The messages of the level and target under the cursor."""
 
+    by_cursor = True
     _of: tuple[int, str | None] | None = None
+
+    def known_rows(self) -> list[Any]:
+        """Those of all levels."""
+        return self.rows_of(self.look) or []
 
     def follow(self, pane: Pane) -> None:
         """Show the messages of another level."""

@@ -294,3 +294,64 @@ def test_marks_of_retries_end_with_their_change_and_those_that_are_gone_are_call
         await console.until("Type billing")
 
     drive(stocked, steps, "retries", "billing", size=(140, 24))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "title"), [(("dlq", "billing"), "LETTER"), (("messages", "orders"), "MESSAGE")]
+)
+def test_no_row_is_marked_in_a_pane_that_cannot_show_it(stocked, words, title):
+    async def steps(console):
+        app = console.app
+        await console.read()
+        while app.pane.spec.title != title:
+            await console.press("tab")
+        await console.until(lambda: app.pane.row() is not None)
+        for key in ("space", "asterisk"):
+            await console.press(key)
+            assert app.pane.table.marked == set()
+            assert app.notice == "this pane is no list: no row of it can be marked"
+
+    drive(stocked, steps, *words, size=(160, 45))
+
+
+@pytest.mark.slow
+def test_marks_of_another_reason_are_not_called_gone(stocked):
+    async def steps(console):
+        app = console.app
+        await console.read()
+        await console.press("tab", "space", "tab", "j", "tab")
+        assert app.pane.spec.title == "LETTERS"
+        await console.read()
+        await console.press("e")
+        assert app.notice == (
+            "1 of 1 marked rows are not shown (a filter, or the cursor of another pane?)"
+        )
+        await console.press("tab", "k", "tab")
+        await console.read()
+        await console.press("e")
+        assert app.notice == ""
+        assert app.prompt is not None
+
+    drive(stocked, steps, "dlq", "billing", size=(100, 24))
+
+
+@pytest.mark.slow
+def test_marks_of_another_level_are_not_called_gone(stocked):
+    with EmbeddedBroker.open(stocked) as broker:
+        for level in (17, 18):
+            for _ in range(2):
+                broker.send(Message("mails", b"later", delay_time_level=level))
+
+    async def steps(console):
+        app = console.app
+        await console.read()
+        await console.press("tab", "asterisk")
+        assert app.pane.spec.title == "MESSAGES"
+        assert len(app.pane.table.marked) == 2
+        await console.press("tab", "j", "tab", "e")
+        assert app.notice == (
+            "2 of 2 marked rows are not shown (a filter, or the cursor of another pane?)"
+        )
+
+    drive(stocked, steps, "agenda", size=(100, 40))
