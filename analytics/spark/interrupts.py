@@ -6,7 +6,8 @@ the interrupted call is still in progress. Python prints an interrupt within a f
 as ignored, and drops it. So as long as a session runs
 
 * the root logger has a handler, and drops all records of Py4J;
-* the handler of Ctrl-C stays unchanged: the session ends the JVM by itself;
+* the handler of Ctrl-C stays as it is: the session ends the JVM by itself. Where that handler
+  raises, the JVM is killed first: Py4J and PySpark clean up by calls to it, which have no limit;
 * an interrupt that Python ignores is raised in the main thread again;
 * it is noted that one came: errors of Py4J's cleanup are ignored then.
 """
@@ -23,7 +24,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from types import CodeType, FrameType
 
 _PAUSE_S: Final = 0.001
@@ -37,8 +38,8 @@ class Interrupts:
         """Whether Ctrl-C came since :meth:`begin`."""
         self._stack = ExitStack()
 
-    def begin(self) -> None:
-        """Make the changes; :meth:`end` undoes them."""
+    def begin(self, kill: Callable[[], None] | None = None) -> None:
+        """Make the changes; :meth:`end` undoes them. ``kill`` is called where Ctrl-C raises."""
         root = logging.getLogger()
         root.addFilter(_not_of_py4j)
         self._stack.callback(root.removeFilter, _not_of_py4j)
@@ -56,13 +57,13 @@ class Interrupts:
 
         sys.unraisablehook = hook
         self._stack.callback(self._put_back, hook, before)
-        self._note_interrupts()
+        self._note_interrupts(kill)
 
     def end(self) -> None:
         """Undo them. Calling twice is fine."""
         self._stack.close()
 
-    def _note_interrupts(self) -> None:
+    def _note_interrupts(self, kill: Callable[[], None] | None) -> None:
         self.came = False
         handler = signal.getsignal(signal.SIGINT)
         if threading.current_thread() is not threading.main_thread() or not callable(handler):
@@ -70,7 +71,12 @@ class Interrupts:
 
         def note(number: int, frame: FrameType | None) -> object:
             self.came = True
-            return handler(number, frame)
+            try:
+                return handler(number, frame)
+            except BaseException:
+                if kill is not None:
+                    kill()
+                raise
 
         def put_back() -> None:
             if signal.getsignal(signal.SIGINT) is note:  # else the first one has set another

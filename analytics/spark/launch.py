@@ -70,11 +70,11 @@ class SparkJvm:
     def end(self, *, at_once: bool) -> None:
         """End it and wait for it: ``at_once``, or as soon as it ends by itself."""
         if at_once:
-            self._kill()
+            self.kill()
         if self._process.stdin is not None:
             self._process.stdin.close()
         if not self._wait_for_its_end():
-            self._kill()
+            self.kill()
             self._wait_for_its_end()
         self._process.poll()
         self._wait_for_the_others()
@@ -95,11 +95,12 @@ class SparkJvm:
             time.sleep(_LOOK_S)
         return True
 
-    def _kill(self) -> None:
+    def kill(self) -> None:
         """Kill the whole session: the JVM's parent is a shell, with a JVM that works out its
         command line, and its children are workers."""
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        if self._process.returncode is None:  # else another process may have its number
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
 
     def _wait_for_the_others(self) -> None:
         """Wait a moment for the processes that were killed with it: they may write until they

@@ -107,7 +107,7 @@ class SparkSession:
         """Start Spark. Raises SparkNotFoundError and SparkFailedError."""
         self._work = tempfile.TemporaryDirectory(prefix="rmqctl-spark-", ignore_cleanup_errors=True)
         try:
-            self._interrupts.begin()
+            self._interrupts.begin(self._kill)
             self._start(Path(self._work.name))
         except BaseException as error:
             self.close()
@@ -125,26 +125,42 @@ class SparkSession:
         self._raise_if_interrupted(error)
 
     def close(self) -> None:
-        """End Spark: at once if it runs in this machine, else by its own shutdown."""
-        context, self._context = self._context, None
+        """End Spark: at once if it runs in this machine, else by its own shutdown.
+
+        An interrupt may be raised anywhere in it, also one that Python has ignored before.
+        """
+        try:
+            self._end_spark()
+        except BaseException:
+            self._kill()
+            raise
+        finally:
+            self._context = self._jvm = None
+            _forget_context()
+            if self._work is not None:
+                self._work.cleanup()
+                self._work = None
+            self._interrupts.end()
+
+    def _end_spark(self) -> None:
+        context: Any = self._context
         if context is not None:
             # It prints a traceback when the JVM goes first.
-            server: Any = context._accumulatorServer
-            server.handle_error = _say_nothing
+            context._accumulatorServer.handle_error = _say_nothing
             if self._orderly:
                 context.stop()
-            else:
-                gateway: Any = context._gateway
-                gateway.shutdown()  # so that no call goes to a JVM that has ended
-        jvm, self._jvm = self._jvm, None
-        if jvm is not None:
+            else:  # no finalizer calls a JVM that has ended
+                context._gateway._gateway_client.is_connected = False
+        if self._jvm is not None:
             # Nothing of it must stay, and its workers end with it.
-            jvm.end(at_once=not self._orderly)
-        _forget_context()
-        if self._work is not None:
-            self._work.cleanup()
-            self._work = None
-        self._interrupts.end()
+            self._jvm.end(at_once=not self._orderly)
+        if context is not None and not self._orderly:
+            context._gateway.shutdown()  # it would wait for the answer of a JVM that runs
+
+    def _kill(self) -> None:
+        """End the JVM without a wait, unless it is to end by itself."""
+        if self._jvm is not None and not self._orderly:
+            self._jvm.kill()
 
     def _raise_if_interrupted(self, error: BaseException | None) -> None:
         """After Ctrl-C other errors are ignored."""
