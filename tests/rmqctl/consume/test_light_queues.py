@@ -34,7 +34,7 @@ def test_a_range_is_one_of_the_queue_that_is_read(topic, low, high):
 
 @pytest.mark.parametrize(("topic", "low", "high"), queues_of_light_topics())
 def test_each_message_is_found_by_its_place_in_the_light_queue(topic, low, high):
-    left_out = []
+    left_out: list[str] = []
     with StoreView.open(ROOT) as view:
         for begin in range(low, high):
             found = list(messages.in_queue(view, topic, 0, begin, left_out=left_out.append))
