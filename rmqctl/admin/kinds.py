@@ -1,16 +1,13 @@
 """Rows of users, and of RocketMQ itself: by the kinds of their topics and groups."""
 
-import re
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from broker.java_store import config_of
 from broker.tables.kinds import NORMAL, TopicKinds, group_kind
 
 if TYPE_CHECKING:
     from storage.readonly import StoreView
-
-_KIND: Final = re.compile(r"\bkind\b", re.IGNORECASE)
 
 
 def topic_kinds(view: "StoreView") -> TopicKinds:
@@ -42,8 +39,3 @@ class UsersRows:
         if group is not None and group_kind(group) != NORMAL:
             return False
         return topic is None or self._kinds.of(topic) == NORMAL
-
-
-def decides_kind(where: str | None) -> bool:
-    """Whether a condition names ``kind``: rows of the system are shown as it says."""
-    return _KIND.search(where or "") is not None

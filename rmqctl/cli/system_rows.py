@@ -5,6 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rmqctl.output.fields import fields_of
+from rmqctl.output.shaping import decides_kind
+
 if TYPE_CHECKING:
     from rmqctl.cli.context import Cli
     from storage.readonly import StoreView
@@ -23,9 +26,9 @@ def print_rows(
     A ``--where`` that names ``kind`` decides itself. Otherwise a sentence on stderr has the number
     of rows that are left out.
     """
-    from rmqctl.admin.kinds import UsersRows, decides_kind
+    from rmqctl.admin.kinds import UsersRows
 
-    if everything or decides_kind(cli.view.where):
+    if everything or decides_kind(fields_of(row_type), cli.view):
         return cli.rows(row_type, rows)
     users = UsersRows(rows, view)
     count = cli.rows(row_type, users)

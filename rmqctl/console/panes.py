@@ -7,7 +7,7 @@ from typing import Any, Final
 from rmqctl.console.specs import PaneSpec
 from rmqctl.errors import UsageProblem
 from rmqctl.output.fields import fields_of
-from rmqctl.output.shaping import chosen_fields, predicate_of, sort_keys
+from rmqctl.output.shaping import chosen_fields, decides_kind, predicate_of, sort_keys
 from rmqctl.output.view import Format, View
 from storage.clock import now_ms
 from storage.parse.durations import format_size
@@ -149,12 +149,7 @@ class Pane:
 
     def wants_everything(self) -> bool:
         """Whether rows of the system are read: a condition that names ``kind`` decides itself."""
-        where = self.table.view.where
-        if self.everything or not where:
-            return self.everything
-        from rmqctl.admin.kinds import decides_kind  # the first frame needs no rules of topics
-
-        return decides_kind(where)
+        return self.everything or decides_kind(self.table.fields, self.table.view)
 
     @property
     def lacks_rows(self) -> bool:

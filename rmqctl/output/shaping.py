@@ -57,6 +57,12 @@ def condition_of(fields: Sequence[Field], view: View) -> Condition | None:
     return Condition(tuple(where.names), holds)
 
 
+def decides_kind(fields: Sequence[Field], view: View) -> bool:
+    """Whether ``--where`` reads the field ``kind``: rows of the system are shown as it says."""
+    condition = condition_of(fields, view)
+    return condition is not None and "kind" in condition.names
+
+
 def predicate_of(fields: Sequence[Field], view: View) -> Callable[[Row], bool] | None:
     """``condition_of``, for rows with all fields."""
     condition = condition_of(fields, view)

@@ -49,7 +49,8 @@ def watch(
     Writes nothing to the store. Rates need 15 seconds of readings, or samples from consumers.
     --until-drained waits while a queue has messages and a group has no progress in it. If no
     message is known to be unread, but some values are unknown (progress beyond the end, offsets
-    read from a .bak, no group at all), it ends with exit code 3.
+    read from a .bak, no group at all), it ends with exit code 3. In a table, or with --sort,
+    --limit N is N rows of each reading; otherwise it ends after N rows of all.
 
     Wait for a group:          rmqctl lag watch readers --until-drained && echo done
     As a log:                  rmqctl lag watch -i 1m -o jsonl >> lag.jsonl

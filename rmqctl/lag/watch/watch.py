@@ -53,8 +53,10 @@ class Screen:
 
     @property
     def full(self) -> bool:
-        """Whether ``--limit`` is reached."""
-        return self._stream is not None and self._stream.full
+        """Whether ``--limit`` is reached; where it counts the rows of each reading, only 0 is."""
+        if self._stream is None:
+            return self._view.limit == 0
+        return self._stream.full
 
     def finish(self) -> None:
         """End the output."""

@@ -19,8 +19,9 @@ from storage.counted import counted
 from .rows import SearchCount
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
+    from rmqctl.admin.messages.search.neighbours import Neighbour
     from rmqctl.admin.messages.search.query import Query
     from rmqctl.admin.messages.search.run import Search
     from storage.readonly import StoreView
@@ -142,6 +143,18 @@ def _tell_damaged(cli: Cli, view: "StoreView", damaged: set[int]) -> None:
         )
 
 
+def _tell_neighbours(cli: Cli, unreadable: "Iterable[Neighbour]") -> None:
+    from rmqctl.admin.left_out import Named
+
+    named = Named(cli.left_out)
+    for one in sorted(unreadable):
+        place = f"topic {one.topic}, queue {one.queue_id}, offset {one.queue_offset}"
+        named.add(f"left out a message beside a hit ({place}): it cannot be read")
+    named.finish()
+    if named.count:
+        cli.say("'rmqctl store fsck' shows why")
+
+
 def _print(
     cli: Cli,
     view: "StoreView",
@@ -152,6 +165,7 @@ def _print(
 ) -> tuple[int, bool]:
     """Print the hits; returns their number, and whether the search came to its end."""
     from rmqctl.admin.messages.search.hit_rows import HitRows
+    from rmqctl.admin.messages.search.neighbours import not_named
 
     from .printing import HitPrinter
 
@@ -159,6 +173,12 @@ def _print(
     printer = HitPrinter(cli, hit_rows)
     done_to = run.start
     hits = 0
+
+    def tell() -> None:
+        _tell_damaged(cli, view, run.damaged_before(done_to) | hit_rows.unreadable)
+        if hit_rows.neighbours:
+            _tell_neighbours(cli, not_named(view, query, hit_rows.neighbours))
+
     with closing(run.parts()) as parts:
         try:
             for part in parts:
@@ -177,11 +197,11 @@ def _print(
             printer.finish()
             printer.flush()
             done_to = max(done_to, printer.done_to)
-            _tell_damaged(cli, view, run.damaged_before(done_to) | hit_rows.unreadable)
+            tell()
             cli.say(f"to continue: --resume {token(done_to)}")
             raise
     printer.finish()
-    _tell_damaged(cli, view, run.damaged_before(done_to) | hit_rows.unreadable)
+    tell()
     if done_to < run.end:
         cli.say(f"stopped at the limit; to continue: --resume {token(done_to)}")
     else:

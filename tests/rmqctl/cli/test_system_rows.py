@@ -2,6 +2,11 @@
 
 import pytest
 
+from rmqctl.admin.topics.rows import TopicRow
+from rmqctl.console.looks.look import Place
+from rmqctl.console.panes import Pane
+from rmqctl.console.screens.table import spec_of
+from rmqctl.output.view import Format, View
 from tests.support import golden
 from tests.support.cli import run
 
@@ -43,6 +48,32 @@ def test_lists_have_the_rows_of_users_and_all_has_all(root, line):
 def test_a_condition_on_the_kind_decides_itself(root):
     rows = run("topic", "list", "-S", root, "-o", "json", "--where", "kind != normal").json()
     assert "SCHEDULE_TOPIC_XXXX" in {row["topic"] for row in rows}
+
+
+DECIDES = {
+    "kind != normal": True,
+    "KIND != normal": True,
+    "'kind' != normal": True,
+    "messages >= 0 and not kind = normal": True,
+    "topic !~ kind": False,
+    "topic != 'a kind of'": False,
+}
+
+
+@pytest.mark.parametrize("where", DECIDES)
+def test_only_the_field_decides_not_the_word_in_a_value(root, where):
+    rows = run("topic", "list", "-S", root, "-o", "json", "--where", where).json()
+    assert any(is_own(row) for row in rows) == DECIDES[where]
+    (spec,) = (spec for spec in spec_of("topics").panes if spec.look.row_type is TopicRow)
+    pane = Pane(spec, Place("topics"), View(Format.TABLE, now_ms=0))
+    pane.set_where(where)
+    assert pane.wants_everything() == DECIDES[where]
+
+
+def test_a_wrong_condition_is_refused(root):
+    refused = run("topic", "list", "-S", root, "--where", "kinds ~")
+    assert (refused.code, refused.raw) == (2, b"")
+    assert "'kinds' is not a field" in refused.err
 
 
 def test_what_is_named_is_shown(root):

@@ -8,6 +8,7 @@ from rmqctl.output.row_block import RowBlock, RowText
 from storage.format.errors import BodyError
 
 from .hit_tables import RowMaker, rows_at
+from .neighbours import Neighbour
 from .rows import NearRow
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ class HitRows:
         row_type: MessageRow, or NearRow with ``around``.
         unreadable: log offsets of hits that can no longer be read, or whose bodies cannot be
             unpacked.
+        neighbours: those of hits that cannot be read.
     """
 
     def __init__(self, view: "StoreView", matches: "Predicate", around: int = 0) -> None:
@@ -36,6 +38,7 @@ class HitRows:
         self._shown: dict[tuple[str, int], int] = {}
         self.row_type: type = NearRow if around else MessageRow
         self.unreadable: set[int] = set()
+        self.neighbours: list[Neighbour] = []
 
     def rows(self, offset: int) -> Iterator[Any]:
         """The rows of the hit at a log offset; each message has one row."""
@@ -106,3 +109,6 @@ class HitRows:
                 yield NearRow(self._matches(message), *message_row(message))
             except BodyError:
                 self.unreadable.add(message.commitlog_offset)
+        else:
+            place, size = unit[:2] if unit else (-1, 0)
+            self.neighbours.append(Neighbour(*queue, queue_offset, place, size))

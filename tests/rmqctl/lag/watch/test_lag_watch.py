@@ -323,5 +323,25 @@ def test_a_limit_ends_what_waits_for_nothing(end):
     assert (result.code, len(result.lines)) == (0, 2)
 
 
+@pytest.mark.parametrize("more", [("-o", "jsonl"), ("-o", "table"), ("-o", "csv", "--sort", "lag")])
+def test_a_limit_of_no_rows_ends_it_at_once(end, more):
+    result = run("lag", "watch", "-i", "100ms", "--limit", 0, "--timeout", "20s", *more)
+    assert result.code == 0, result.err
+    assert b'"g"' not in result.raw
+
+
+@pytest.mark.parametrize("more", [("-o", "table"), ("-o", "csv", "--sort", "-lag")])
+def test_a_limit_is_of_each_reading_where_readings_are_printed_one_by_one(end, more):
+    run("consume", "t", "-g", "h", "-e", "-c", 2, "-Q", 0)
+    words = ("--limit", 1, "--no-headers", "--columns", "group", *more)
+    with start("lag", "watch", "-i", "100ms", *words) as watching:
+        lines = [watching.stdout.readline().split() for _ in range(3)]
+        watching.send_signal(signal.SIGINT)
+        watching.communicate(timeout=60)
+    assert lines == [[b"g"]] * 3
+    shown = run("lag", "watch", "--help", "--all").out
+    assert "--limit N is N rows of each reading" in " ".join(shown.split())
+
+
 def test_a_time_limit_ends_it(end):
     assert run("lag", "watch", "--timeout", "300ms", "-i", "100ms").code == 124

@@ -147,3 +147,42 @@ def test_the_place_of_a_record_is_that_of_its_unit(tmp_path: Path) -> None:
             assert place_of_record(view, message.commitlog_offset) == expected
             assert place_of_record(view, message.commitlog_offset + 1) is None
         assert place_of_record(view, made.log_end) is None
+
+
+@pytest.mark.parametrize("damaged", [1, 3, 7, 9], ids="message {}".format)
+@pytest.mark.parametrize("kind", ["body", "record", "unit"])
+def test_a_neighbour_of_a_hit_that_the_search_does_not_read_is_named(
+    kind: str, damaged: int, tmp_path: Path
+) -> None:
+    """Of messages 1, 3, 5 (the hit), 7, 9 of a queue; the times are those of the hit alone."""
+    made = made_store()
+    root = made.write(tmp_path / "s")
+    hit, message = made.messages[5], made.messages[damaged]
+    if kind == "unit":
+        with (root / "consumequeue" / "T" / "1" / f"{0:020}").open("r+b") as file:
+            file.seek(message.queue_offset * 20 + 8)
+            file.write((8).to_bytes(4, "big"))
+    else:
+        write(root, message, 90 if kind == "body" else 0, b"XXXX")
+    times = ("--from", hit.store_timestamp, "--to", hit.store_timestamp + 1)
+    words = ("message", "search", "body 5", "--around", 1, *times, "--columns", "queue_offset")
+    for more in ((), ("--limit", 1)):
+        found = run(*words, *more, "-S", root, "-o", "csv")
+        beside = {1: [2, 3], 3: [2, 3], 7: [1, 2], 9: [1, 2]}[damaged] if damaged in {3, 7} else []
+        assert found.lines[1:] == [str(at) for at in beside or [1, 2, 3]]
+        assert found.code == (8 if beside else 0), found.err
+        said = f"left out a message beside a hit (topic T, queue 1, offset {damaged // 2})"
+        assert (said in found.err) == bool(beside)
+        assert "may be hits" not in found.err
+
+
+def test_neighbours_in_a_gap_of_the_log_are_named_as_the_gap_only(tmp_path: Path) -> None:
+    made = HandMade(CONFIG)
+    for number in range(110):
+        made.put("T", number % 2, b"body %d" % number)
+    root = made.write(tmp_path / "s")
+    (root / "commitlog" / f"{SIZE:020}").unlink()
+    found = run("message", "search", "body", "--around", 3, "-S", root)
+    assert found.code == 8
+    assert f"at log offset {SIZE}: it is damaged" in found.err
+    assert "beside a hit" not in found.err
