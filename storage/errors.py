@@ -222,16 +222,19 @@ class IncompleteStoreWarning(UserWarning):
 class DamagedFileWarning(UserWarning):
     """A file of rmqctl's own, or of settings, is damaged; the command goes on without it."""
 
+    path: Path | None = None
+    """The file, where one is known."""
+
 
 def go_on_without(error: CorruptFileError, instead: str) -> None:
     """Warn of a damaged file that a reader can do without, and of what it uses ``instead``."""
     import warnings
 
-    warnings.warn(
-        f"{error.path} is damaged at byte {error.position}: {error.reason}; {instead}",
-        DamagedFileWarning,
-        stacklevel=3,
+    warning = DamagedFileWarning(
+        f"{error.path} is damaged at byte {error.position}: {error.reason}; {instead}"
     )
+    warning.path = error.path
+    warnings.warn(warning, stacklevel=3)
 
 
 class DamagedSnapshotError(CorruptFileError):

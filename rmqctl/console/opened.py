@@ -28,6 +28,8 @@ class OpenedStore:
         self._closed = closed
         self.warned: dict[str, None] = {}
         """Warnings of the libraries since it was opened."""
+        self._damaged: dict[Path, tuple[int, int] | None] = {}
+        """The files that these are about, as they were then."""
         self._broker: EmbeddedBroker | None = None
         self.identity: Identity = ()
         """That of the store that was opened last."""
@@ -40,9 +42,11 @@ class OpenedStore:
         """The store; raises what opening raises.
 
         A store of which the folder was removed or replaced is closed: files that are still mapped,
-        and names that are not found any more, would make it look like a store without messages.
+        and names that are not found any more, would make it look like a store without messages. So
+        is one of which a damaged file was replaced, as its warning may hold no longer.
         """
-        if self._broker is not None and identity_of(self.path) != self.identity:
+        mended = any(_identity(file) != before for file, before in self._damaged.items())
+        if self._broker is not None and (mended or self._is_another()):
             self.close()
         if self._broker is None:
             from broker.embedded.broker import EmbeddedBroker
@@ -54,15 +58,28 @@ class OpenedStore:
 
     def check(self) -> None:
         """Raise what opening raises, or CliError, if what was read is not of one store."""
-        before = self._broker
-        if before is not None and self.broker() is not before:
+        if self._broker is not None and self._is_another():
+            self.broker()
             sentence = f"{self.path} was replaced by another store while it was read"
             raise CliError(sentence, exit_codes.CHANGED)
+
+    def _is_another(self) -> bool:
+        """Whether another store, or none, is in the place of the one that was opened."""
+        return identity_of(self.path) != self.identity
+
+    def warn(self, message: Warning | str) -> None:
+        """Keep a warning."""
+        if len(self.warned) < _MOST_WARNED:
+            self.warned[str(message)] = None
+            path = getattr(message, "path", None)
+            if path is not None:
+                self._damaged.setdefault(path, _identity(path))
 
     def close(self) -> None:
         """Close it; it is opened again when it is needed."""
         broker, self._broker = self._broker, None
         self.warned.clear()
+        self._damaged.clear()
         if broker is not None:
             self._closed()
             broker.close()
@@ -83,10 +100,11 @@ def refuse_another(path: Path, planned: Identity) -> None:
         raise CliError(sentence, exit_codes.CHANGED)
 
 
-def _identity(folder: Path) -> tuple[int, int] | None:
-    """What distinguishes a folder from any other; None if it is not there or not reachable."""
+def _identity(path: Path) -> tuple[int, int] | None:
+    """What distinguishes a folder or a file from any other; None if it is not there or not
+    reachable."""
     try:
-        info = folder.stat()
+        info = path.stat()
     except OSError:
         return None
     return info.st_dev, info.st_ino
@@ -104,7 +122,7 @@ def keep_warnings() -> None:
         store: OpenedStore | None = getattr(_of_thread, "store", None)
         if store is None:
             before(message, *more, **named)
-        elif len(store.warned) < _MOST_WARNED:
-            store.warned[str(message)] = None
+        else:
+            store.warn(message)
 
     warnings.showwarning = show

@@ -122,6 +122,16 @@ class Reader:
         """Open the store anew with the next look, as its files have been replaced."""
         self.call(lambda source: self._forget_store(OSError()), lambda value: None)
 
+    def warn_anew(self) -> None:
+        """Open the store anew with the next look if a library has warned of it: it warns once, and
+        of what may be mended by now."""
+
+        def close(source: Source) -> None:
+            if self._store.warned:
+                self._store.close()
+
+        self.call(close, lambda value: None)
+
     def forget(self) -> None:
         """Drop what has not begun, and end what runs with its next row."""
         with self._changed:

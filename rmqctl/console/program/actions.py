@@ -189,6 +189,8 @@ def do_look_now(app: "ConsoleApp") -> None:
     """Look now."""
     if app.terminal is not None:
         app.terminal.redraw()
+    for reader in filter(None, (app.reader, app.walker)):
+        reader.warn_anew()
     paused, app.paused = app.paused, False
     begun = set()
     for n, pane in enumerate(app.panes):

@@ -1,5 +1,6 @@
 """Stores that are damaged, vanish, or never were: a sentence, and the console goes on."""
 
+import json
 import shutil
 import warnings
 from itertools import product
@@ -244,6 +245,36 @@ def test_a_warning_of_damage_stands_on_the_screen(tmp_path):
         console.until("note: ")
         console.send("q")
         assert console.ended() == 0
+
+
+@pytest.mark.filterwarnings("ignore::storage.errors.DamagedFileWarning")
+@pytest.mark.slow
+def test_the_note_of_a_damage_ends_when_its_file_is_replaced(store):
+    run("produce", "orders", stdin=b"1\n")
+    topics = store / "config" / "topics.json"
+    table = json.loads(topics.read_text())
+    table["topicConfigTable"]["orders"]["readQueueNums"] = 100_000
+    topics.write_text(json.dumps(table))
+    with terminal(store, "topics", "--every", "200ms", size=(30, 140)) as console:
+        console.until("note: ")
+        assert "readQueueNums of topic orders is 100000" in console.words()
+        run("topic", "alter", "orders", "--read-queues", 4, "--yes", "-S", store)
+        console.until(lambda: "note: " not in console.text())
+        assert "orders" in console.text()
+
+
+@pytest.mark.slow
+def test_a_note_about_what_the_store_lacks_ends_with_the_next_look_by_its_key(store):
+    run("produce", "orders", "--queue", 0, stdin=b"1\n")
+    (file,) = (store / "consumequeue" / "orders" / "0").iterdir()
+    file.unlink()
+    with terminal(store, "messages", "orders", "--every", "200ms", size=(30, 140)) as console:
+        console.until("note: ")
+        assert "queue 0 of orders has no file" in console.words()
+        run("store", "rebuild", "queue", "orders", "--yes", "-S", store)
+        console.send("\x12")
+        console.until(lambda: "note: " not in console.text())
+        console.until("0:0")
 
 
 @pytest.mark.slow
