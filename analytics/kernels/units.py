@@ -20,9 +20,10 @@ _UNIT: Final = np.dtype([("place", ">i8"), ("size", ">i4"), ("tag", ">i8")])
 class Units(NamedTuple):
     """Units of consecutive queue offsets, from ``first`` on.
 
-    ``places`` are commit log offsets, ascending but for damaged ones; ``sizes`` bytes of the records; ``tags`` the
-    queue's hashes of tags. A unit that is missing or names no record, or whose message has been
-    deleted, has size 0, the offset of the one before it (-1 without any) and tag 0.
+    ``places`` are commit log offsets, ascending but for damaged ones; ``sizes`` bytes of the
+    records; ``tags`` the queue's hashes of tags. A unit that is missing or names no record, or
+    whose message has been deleted, has size 0, the offset of the one before it (-1 without any)
+    and tag 0.
     """
 
     first: int
