@@ -20,9 +20,10 @@ _UNIT: Final = np.dtype([("place", ">i8"), ("size", ">i4"), ("tag", ">i8")])
 class Units(NamedTuple):
     """Units of consecutive queue offsets, from ``first`` on.
 
-    ``places`` are commit log offsets, ascending; ``sizes`` bytes of the records; ``tags`` the
-    queue's hashes of tags. A unit that is missing or names no record, or whose message has been
-    deleted, has size 0, the offset of the one before it (-1 without any) and tag 0.
+    ``places`` are commit log offsets, ascending but for damaged ones; ``sizes`` bytes of the
+    records; ``tags`` the queue's hashes of tags. A unit that is missing or names no record, or
+    whose message has been deleted, has size 0, the offset of the one before it (-1 without any)
+    and tag 0.
     """
 
     first: int
@@ -57,6 +58,7 @@ def read_units(view: StoreView, topic: str, queue_id: int, first: int, end: int)
         at += len(table)
     bad = (sizes <= 0) | (sizes == PRE_BLANK_SIZE)
     if bad.any():
-        places[bad], sizes[bad], tags[bad] = -1, 0, 0
-        np.maximum.accumulate(places, out=places)
+        sizes[bad], tags[bad] = 0, 0
+        before = np.maximum.accumulate(np.where(bad, -1, np.arange(count)))[bad]
+        places[bad] = np.where(before < 0, -1, places[before])
     return Units(first, places, sizes, tags)

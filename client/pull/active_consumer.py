@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from client.offset_store.remote_offset_store import RemoteBrokerOffsetStore
     from client.runtime.pull_service import PullRequest
     from storage.format.message import MessageExt, MessageQueue
+
+logger = logging.getLogger("rmqctl.client.pull")
 
 
 class ActiveConsumer(Consumer):
@@ -151,10 +154,18 @@ class ActiveConsumer(Consumer):
         this consumer has the progress, so it is ``moved`` here."""
         for queue, offset in moved.items():
             if offset is not None and self._config.message_model is MessageModel.BROADCASTING:
-                self.offset_store.update_offset(queue, offset, increase_only=False)
-                self.offset_store.persist(queue)
+                self._write_moved(queue, offset)
             else:
                 self.offset_store.remove_offset(queue)
+
+    def _write_moved(self, queue: MessageQueue, offset: int) -> None:
+        """Progress that is not stored now is in memory, and is stored with the next commit."""
+        try:
+            self.offset_store.update_offset(queue, offset, increase_only=False)
+            self.offset_store.persist(queue)
+        except Exception:  # a user's own offset store may raise any error
+            text = "moved progress cannot be stored: group=%s queue=%s"
+            logger.exception(text, self.group, queue)
 
     def running_info(self) -> Mapping[str, Any]:
         """See ConsumerInner."""

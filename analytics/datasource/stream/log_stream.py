@@ -149,17 +149,18 @@ class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         options = self._options
         changed = {key: value for key, value in end.items() if value != start.get(key)}
-        logs = [place.log.begun_now() for place in self._seen] or self._look()
+        seen = [place.log for place in self._seen] or self._look()
+        logs = [log.begun_now() for log in seen]
         self._check_restart(logs)
         named: set[str] = set()
         parts: list[BatchPart] = []
-        for log, found in zip(logs, self._find(end, logs), strict=True):
+        for known, log, found in zip(seen, logs, self._find(end, logs), strict=True):
             if found.key not in changed or found.position is None:
                 continue
             named.add(found.key)
             to = found.position
-            # A store that is new to the stream has lost no data of the stream.
-            before = Position.of(start.get(found.key, log.begin))
+            # A store that is new to the stream has lost no data of it before it was seen.
+            before = Position.of(start.get(found.key, known.begin))
             first = self._still_there(log, before.offset if to.since is None else to.since)
             if first < to.offset:
                 parts.append(BatchPart(log, before, first, to.offset))

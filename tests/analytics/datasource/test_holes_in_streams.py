@@ -63,14 +63,22 @@ def test_each_unit_is_in_one_batch_where_a_stream_changes_its_way(
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("most", [1, 4, 18, 19, 20])
 @pytest.mark.parametrize("damaged", [4, 17])
+@pytest.mark.parametrize("missing", [None, 15])
 def test_a_batch_ends_in_the_log_though_a_unit_names_a_place_after_it(
-    tmp_path: Path, way: str, most: int, damaged: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    way: str,
+    most: int,
+    damaged: int,
+    missing: int | None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     plan_by(way, monkeypatch)
     made = HandMade(CONFIG)
     for _ in range(20):
         made.put("T", 0)
     made.queues["T", 0][20 * damaged] ^= 0x10
+    if missing is not None:
+        made.queues["T", 0][20 * missing : 20 * (missing + 1)] = bytes(20)
     stream = Stream(
         made.write(tmp_path),
         onDamage="skip",
@@ -79,7 +87,9 @@ def test_a_batch_ends_in_the_log_though_a_unit_names_a_place_after_it(
     rows: list[int] = []
     ends: list[int] = []
     for _ in range(20):
-        rows += [row["queue_offset"] for row in stream.trigger()]
+        found = [row["queue_offset"] for row in stream.trigger()]
+        assert len(found) <= most
+        rows += found
         ends += [store["offset"] for store in json.loads(stream.at).values()]
-    assert rows == [n for n in range(20) if n != damaged]
+    assert rows == [n for n in range(20) if n not in {damaged, missing}]
     assert max(ends) == ends[-1] == made.log_end

@@ -179,6 +179,30 @@ def test_a_batch_of_a_topic_that_was_deleted_whole_is_no_silent_loss(
             assert sum(batch.num_rows for batches in found for batch in batches) == 0
 
 
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("fail", ["true", "false"])
+def test_files_of_a_store_that_is_new_to_a_stream_are_no_silent_loss_once_it_was_seen(
+    tmp_path: Path, made: HandMade, way: str, fail: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are deleted between the moment when Spark asks for a batch's end, and that when it asks
+    for its tasks."""
+    plan_by(way, monkeypatch)
+    end_of_file = made.log_end + -made.log_end % 4096
+    while made.log_end <= end_of_file:
+        made.put("T", 0, b"x" * 100)
+    root = made.write(tmp_path)
+    reader = Stream(root, failOnDataLoss=fail).reader
+    end = reader.latestOffset({}, reader.getDefaultReadLimit())
+    delete_before(root, end_of_file)
+    if fail == "true":
+        with pytest.raises(DataLossError, match=r"bytes of the log from 0 on were deleted"):
+            reader.partitions({}, end)
+    else:
+        found: Any = [reader.read(part) for part in reader.partitions({}, end)]
+        kept = [m for m in made.messages if m.commitlog_offset >= end_of_file]
+        assert sum(batch.num_rows for batches in found for batch in batches) == len(kept)
+
+
 def test_a_log_whose_files_are_all_deleted_while_a_stream_runs_ends_where_it_did(
     tmp_path: Path, made: HandMade
 ) -> None:

@@ -85,3 +85,21 @@ def test_units_are_read_from_the_first_message_that_is_still_there(tmp_path: Pat
         units = read_units(view, "T", 0, 0, 30)
         assert place_from(view, "T", 0, 0, 30) == (gone, kept[0].commitlog_offset)
     assert units.sizes.tolist() == [0] * gone + [message.size for message in kept]
+
+
+def test_a_damaged_place_and_a_missing_unit_leave_the_other_units_as_they_are(
+    tmp_path: Path,
+) -> None:
+    store = HandMade(LONG)
+    for _ in range(20):
+        store.put()
+    store.queues["T", 0][20 * 4] ^= 0x10
+    store.queues["T", 0][20 * 15 : 20 * 16] = bytes(20)
+    store.write(tmp_path)
+    with StoreView.open(tmp_path) as view:
+        units = read_units(view, "T", 0, 0, 20)
+    places = [message.commitlog_offset for message in store.messages]
+    places[4] += 0x10 << 56
+    places[15] = places[14]
+    assert units.places.tolist() == places
+    assert units.sizes[15] == 0

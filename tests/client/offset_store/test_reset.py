@@ -11,6 +11,7 @@ from broker.api.offsets import ConsumeFromWhere
 from client.consumer.consumer_config import ConsumerConfig
 from client.errors import ProgressMovedError
 from client.listener.listener import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
+from client.offset_store.local_offset_store import LocalFileOffsetStore
 from client.pull.lite_pull_consumer import LitePullConfig, LitePullConsumer
 from client.pull.pull_consumer import PullConsumer
 from client.runtime.client_config import ClientConfig
@@ -301,3 +302,45 @@ def test_a_pulling_member_of_a_broadcast_follows_a_move_in_its_own_file(
         consumer.update_consume_offset(QUEUE, 8)
     with PullConsumer("g", **settings) as consumer:
         assert consumer.fetch_consume_offset(QUEUE) == 8
+
+
+def test_a_pulling_member_of_a_broadcast_follows_a_move_that_its_store_does_not_take(
+    broker, manager, scheduler, tmp_path
+):
+    """The first queue's progress cannot be stored, once: it is in memory, the other's in both."""
+
+    class Away(LocalFileOffsetStore):
+        failures = 0
+
+        def persist(self, queue: MessageQueue) -> None:
+            if not self.failures:
+                self.failures += 1
+                raise OSError("the database is away")
+            super().persist(queue)
+
+    fill(broker, 20, queues=2)
+    store = Away("c", "g", tmp_path)
+    other = MessageQueue("T", "broker-a", 1)
+    with PullConsumer(
+        "g",
+        brokers=[broker],
+        manager=manager,
+        config=PullConsumer.default_config(message_model=MessageModel.BROADCASTING),
+        offset_store=store,
+    ) as consumer:
+        for queue in (QUEUE, other):
+            consumer.update_consume_offset(queue, 9)
+        broker.progress.move("g", {("T", 0): 7, ("T", 1): 6})
+
+        def is_moved() -> bool:
+            scheduler.advance(0)
+            return consumer.consumer_status("T") == {QUEUE: 7, other: 6}
+
+        eventually(is_moved)
+        for queue in (QUEUE, other):
+            with pytest.raises(ProgressMovedError, match="was moved to"):
+                consumer.update_consume_offset(queue, 10)
+    assert store.failures == 1
+    again = LocalFileOffsetStore("c", "g", tmp_path)
+    again.load()
+    assert again.clone_offset_table() == {QUEUE: 7, other: 6}
