@@ -115,6 +115,8 @@ class Journal:
         self.path = root / OURS / JOURNAL_FOLDER
         self._fs = fs or FileSystem()
         self._lock = ProcessLock(root / OURS / JOURNAL_LOCK)
+        self._named: Path | None = None
+        """The file whose name was synced here; guarded by the lock."""
 
     def append(self, change: dict[str, Any], now_ms: int) -> int:
         """Write one entry: ``change`` with its ``change_id`` and ``at_timestamp``; gives the id.
@@ -179,8 +181,10 @@ class Journal:
             self._fs.sync(fd)
         finally:
             self._fs.close(fd)
-        if not size:
+        if path != self._named:  # the process that made it may have died before this
+            self._fs.sync_dir(self.path.parent)
             self._fs.sync_dir(self.path)
+            self._named = path
 
     def _last_id(self, files: list[Path]) -> int:
         """Find the newest readable entry; entries are short compared with a file, so few are

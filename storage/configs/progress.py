@@ -95,6 +95,8 @@ class ProgressFile:
         """A sync of the log failed: what it has may be on no device."""
         self._synced: Place | None = None
         """The last line that was written here: on the device, whichever thread read it first."""
+        self._named: tuple[int, int] | None = None
+        """Inode and length of the table of the log whose name this process has synced."""
         self._long_from = 0
         """A log of fewer bytes is not replaced: there was no room when it was tried."""
         self._table: ProgressTable | None = None
@@ -312,11 +314,15 @@ class ProgressFile:
             log.note_synced(self._synced)
             end, size = log.ending.end, log.size
             line = log.line_of(change) if rows is None else log.commit_line(rows)
+            named = log.inode, log.table_size
         fs = self._fs
         try:
             if size != end:
                 fs.set_length(fd, end)  # what a killed process left, which was not acknowledged
             try:
+                if named != self._named:  # the process that renamed it may have died before this
+                    fs.sync_dir(self.path.parent)
+                    self._named = named
                 fs.write(fd, line, end)
                 fs.sync(fd)
             except BaseException as error:
@@ -332,14 +338,13 @@ class ProgressFile:
             self._synced = log.place_of(line, end)
 
     def _replace_long(self, log: ProgressLog) -> bool:
-        """Put a table in the place of a log that has become long. False if it is short, or there is
-        no room: then the log grows on."""
+        """Put a table in the place of a log that has become long; the next line syncs its name.
+        False if it is short, or there is no room: then the log grows on."""
         if not log.is_long or log.ending.end < self._long_from:
             return False
         line = table_line(log.table, log.ending.n, log.ending.crc)
         try:
             replace_file(self._fs, self.path, line)
-            self._fs.sync_dir(self.path.parent)
         except OSError:
             self._long_from = log.ending.end * 2
             return False

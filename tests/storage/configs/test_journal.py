@@ -97,3 +97,32 @@ def test_no_entry_is_written_that_no_reader_takes(tmp_path):
     with pytest.raises(StoreNotWritableError, match="change_id 9007199254740992"):
         journal.append({"n": 3}, 7)
     assert path.read_bytes() == before
+
+
+def test_an_entry_in_a_file_of_a_killed_process_syncs_its_name_first(tmp_path, monkeypatch):
+    class Killed(Exception):
+        pass
+
+    class Dies(FileSystem):
+        def sync_dir(self, path):
+            raise Killed
+
+    synced = []
+
+    class Seen(FileSystem):
+        def sync_dir(self, path):
+            super().sync_dir(path)
+            synced.append(path)
+
+    with pytest.raises(Killed):
+        Journal(tmp_path, Dies()).append({"n": 1}, 5)
+    journal = Journal(tmp_path, Seen())
+    assert journal.append({"n": 2}, 6) == 2
+    assert synced == [journal.path.parent, journal.path]
+    journal.append({"n": 3}, 7)
+    assert len(synced) == 2, "once a file"
+    monkeypatch.setattr(journal_module, "MAX_FILE_SIZE", 100)
+    with pytest.raises(Killed):
+        Journal(tmp_path, Dies()).append({"n": 4}, 8)
+    journal.append({"n": 5}, 9)
+    assert synced[2:] == [journal.path.parent, journal.path]

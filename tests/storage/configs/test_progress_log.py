@@ -261,6 +261,56 @@ def test_without_room_for_a_table_a_log_grows_on(root: Path) -> None:
     assert file.read().get(*KEY) == (0, 60)
 
 
+class NamesOnTheDevice(FileSystem):
+    """Knows which file the device has under a name; fails once if it is to."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.inode = path.stat().st_ino
+        self.fails = False
+
+    def sync_dir(self, path: Path) -> None:
+        if self.fails:
+            self.fails = False
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        super().sync_dir(path)
+        if path == self.path.parent:
+            self.inode = self.path.stat().st_ino
+
+
+def test_a_commit_into_a_log_of_a_killed_process_syncs_its_name_first(path: Path) -> None:
+    root, device = path.parents[1], NamesOnTheDevice(path)
+    file = ProgressFile(root, device)
+    file.commit({KEY: QueueProgress(0, 7)})
+    for offset in (8, 9):
+        # Another process is killed after its rename, before its sync of the folder.
+        (root / "renamed").write_bytes(path.read_bytes())
+        (root / "renamed").rename(path)
+        assert device.inode != path.stat().st_ino
+        file.commit({KEY: QueueProgress(0, offset)})
+        assert device.inode == path.stat().st_ino
+    assert at(root) == (0, 9)
+
+
+@pytest.mark.usefixtures("short")
+def test_a_commit_whose_new_log_gets_no_name_on_the_device_fails(root: Path) -> None:
+    ProgressFile(root).commit({KEY: QueueProgress(0, 0)})
+    device = NamesOnTheDevice(ProgressFile(root).path)
+    file = ProgressFile(root, device)
+    file.commit({KEY: QueueProgress(0, 1)})
+    inode, acknowledged, refused = device.inode, 1, 0
+    device.fails = True
+    for number in range(2, 60):
+        try:
+            file.commit({KEY: QueueProgress(0, number)})
+            acknowledged = number
+        except StoreNotWritableError:
+            refused += 1
+        assert at(root) == (0, acknowledged)
+    assert (refused, device.inode != inode) == (1, True)
+    assert device.inode == file.path.stat().st_ino
+
+
 # -- stores of version 1 --------------------------------------------------------------------------
 
 
