@@ -182,12 +182,16 @@ def write_synced(fs: FileSystem, target: Path, data: bytes) -> Path:
 
 def replace_file(fs: FileSystem, target: Path, data: bytes) -> None:
     """Set the content of ``target`` to ``data``, in one step. The folder must still be synced."""
-    staged = write_synced(fs, target, data)
+    fd, staged = fs.create_beside(target)
     try:
+        fs.write(fd, data, 0)
+        fs.sync(fd)
         fs.rename(staged, target)
     except BaseException:
         give_up(fs, staged)
         raise
+    finally:
+        fs.close(fd)  # only now: a file that is open is not taken for one that was left
 
 
 def give_up(fs: FileSystem, staged: Path) -> None:

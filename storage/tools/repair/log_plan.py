@@ -95,11 +95,11 @@ class LogPlanner:
             for first, seen in walked.items()
             if seen.shift is not None and first not in gone
         }
-        for first, (why, what) in useless.items():
+        for first, (why, what) in reversed(useless.items()):  # a death leaves no gap at the end
             as_it_is = crc_of(Path(self._log.path(first)))
             yield self._away(first, why, what)._replace(old_crc=as_it_is)
         yield from self._lengths(present)
-        for first in sorted(gone):
+        for first in sorted(gone, reverse=True):
             yield self._away(first, _FOREIGN, "it is of another log")
         right = set(present) - gone - set(moves)
         yield from self._moves(moves, right)

@@ -190,7 +190,7 @@ class TailPlanner:
                     "what was being written here was not acknowledged",
                     old_crc=crc32(file.view[position:used]),
                 )
-        for later in self._log.offsets():
+        for later in sorted(self._log.offsets(), reverse=True):  # a death leaves no gap
             if later not in self._right or later < end or later == first:
                 continue
             if _PAST_END in self._codes(later):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from storage.configs.config_file import ConfigFile, ConfigSource
+from storage.configs.config_file import ConfigFile, ConfigSource, replace_file
 from storage.configs.consumer_offsets import consumer_offset_file, decode_offsets, encode_offsets
 from storage.configs.subscription_groups import (
     SubscriptionGroupConfig,
@@ -17,6 +17,7 @@ from storage.configs.subscription_groups import (
 )
 from storage.configs.topics import TopicConfig, TopicTable, topics_file
 from storage.errors import CorruptFileError, StoreNotWritableError
+from storage.files.creating import remove_left
 from storage.files.fs import FileSystem
 from storage.format.fastjson import loads
 
@@ -205,3 +206,14 @@ def test_the_newer_of_both_offset_files_counts(tmp_path):
     assert consumer_offset_file(tmp_path).path == lmq
     os.utime(lmq, ns=(0, plain.stat().st_mtime_ns - 1))
     assert consumer_offset_file(tmp_path).path == plain
+
+
+def test_a_process_that_removes_what_killed_ones_left_leaves_a_file_that_gets_its_name(tmp_path):
+    class RemovedBeside(FileSystem):
+        def rename(self, source: Path, target: Path) -> None:
+            remove_left(tmp_path)
+            super().rename(source, target)
+
+    replace_file(RemovedBeside(), tmp_path / "handled.json", b"new")
+    assert [path.name for path in tmp_path.iterdir()] == ["handled.json"]
+    assert (tmp_path / "handled.json").read_bytes() == b"new"

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from storage.coordination.exclusive import alone
 from storage.format.record import BLANK_SIZE, CheckKind, check_record
 from storage.readonly import StoreView
 from storage.store import MessageStore
 from storage.tools.fsck import fsck
 from storage.tools.fsck.findings import Code
+from storage.tools.repair.execution import carry_out_plan
 from storage.tools.repair.log_tail import used_to
+from storage.tools.repair.plan import make_plan
 from storage.tools.repair.steps import Action
 from tests.support.hand_made import TINY, HandMade
 from tests.support.mended import held, repair, wrong
@@ -117,13 +120,33 @@ def test_a_file_of_bytes_behind_the_end_is_moved_away_and_one_made_ahead_stays(t
     whole = last.read_bytes()
     plan = repair(root)
     assert [(step.action, step.file[-20:]) for step in in_log(plan)] == [
-        (Action.QUARANTINE, ahead.name),
         (Action.QUARANTINE, further.name),
+        (Action.QUARANTINE, ahead.name),
     ]
     assert not ahead.exists()
     assert last.read_bytes() == whole
     assert wrong(root) == []
     assert held(root) == before
+
+
+@pytest.mark.parametrize("data", [b"\x01".ljust(SIZE, b"\0"), b""], ids=["bytes", "empty"])
+def test_a_death_between_two_files_behind_the_end_leaves_no_gap(data, tmp_path):
+    made = made_store(20)
+    root = made.write(tmp_path / "s")
+    before = ends(root)
+    ahead = [log_file(root, made.log_end + number * SIZE) for number in (1, 2, 3)]
+    for path in ahead:
+        path.write_bytes(data)
+    with StoreView.open(root) as view:
+        plan, config = make_plan(view, fsck(view), 1), view.config
+    assert len(in_log(plan)) == 3
+    with alone(root):
+        for step in carry_out_plan(root, config, plan, 1):
+            if step in in_log(plan):
+                break
+    assert [path.exists() for path in ahead] == [True, True, False]
+    repair(root)
+    goes_on(root, before)
 
 
 def test_a_file_made_ahead_stays_where_bytes_are_left_over_in_front_of_it(tmp_path):
