@@ -54,6 +54,7 @@ LARGE_BODY: Final = 16 << 10
 _FAILED: Final = Word.FAILED
 _STAGE: Final = Word.STAGE
 _LOG_END: Final = Word.LOG_END
+_FLUSHED_TO: Final = Word.FLUSHED_TO
 _WANTED: Final = Word.LOCK_WANTED
 _CONFIGS: Final = Word.CONFIGS
 
@@ -369,6 +370,13 @@ class MessageStore(ForkAware):
         self.check_usable()
         with self.write_lock():
             self._sync_all()
+
+    def sync_log_to(self, end: int) -> None:
+        """Return when the device has the log up to ``end``; at once if it has. Raises as
+        ``flush``."""
+        self.check_open()
+        if self._shared.words[_FLUSHED_TO] < end:
+            self._flusher.sync_log()
 
     def _sync_all(self) -> None:
         self._put_keys()

@@ -86,6 +86,8 @@ class BrokerParts(ForkAware):
             notify_moved=self._notify_moved,
             processes=root / OURS / MEMBERS_FOLDER,
             process_entry=self._process_entry,
+            log_end=self._log_end,
+            sync_log_to=self._sync_log_to,
         )
         self._young_bytes = (
             memory_bytes(config.access_message_in_memory_max_ratio)
@@ -273,6 +275,7 @@ class BrokerParts(ForkAware):
             self._builder,
             put=None if self._store is None else self._store.put,
             read_message=self._read_message,
+            stored=self._progress.rest_on_log,
         )
 
     @made_once
@@ -335,6 +338,10 @@ class BrokerParts(ForkAware):
 
     def _log_end(self) -> int:
         return self.view.log_max_offset() if self._store is None else self._store.log_end
+
+    def _sync_log_to(self, end: int) -> None:
+        if self._store is not None:
+            self._store.sync_log_to(end)
 
     def _poll_interval_ms(self) -> int:
         from broker.pull.message_arrival import POLL_FILES_MS, POLL_PAGE_MS

@@ -7,7 +7,8 @@ A commit is on the device when it returns. One that comes with a pull is kept in
 real broker, and reaches the device with the next ``persist``, which is called every 5 s. Until then
 other processes see it in a file (storage.configs.pending_commits), also if this one was killed:
 what it has written there is adopted before its process entry is removed (``adopt``). A power loss
-repeats messages of that time, and loses none.
+repeats messages of that time, and loses none: the log is synced before a commit that rests on its
+last records (``rest_on_log``).
 """
 
 from __future__ import annotations
@@ -66,10 +67,13 @@ class ConsumerOffsetManager:
         notify_moved: Callable[[str, str, list[int]], None] = lambda *_: None,
         processes: Path | None = None,
         process_entry: Callable[[], str | None] = lambda: None,
+        log_end: Callable[[], int] = lambda: 0,
+        sync_log_to: Callable[[int], None] = lambda _: None,
     ) -> None:
         """Serve the file. ``notify_moved`` gets group, topic and queue ids of what was moved.
 
         ``processes`` is the folder of process entries, ``process_entry`` the name of ours.
+        ``log_end`` and ``sync_log_to`` are those of MessageStore, see ``rest_on_log``.
         """
         self._file = file
         self._journal = journal
@@ -78,7 +82,10 @@ class ConsumerOffsetManager:
         self._notify_moved = notify_moved
         self._processes = processes
         self._process_entry = process_entry
-        self._lock = threading.Lock()  # guards the two fields below
+        self._log_end = log_end
+        self._sync_log_to = sync_log_to
+        self._lock = threading.Lock()  # guards the three fields below
+        self._rests_on = 0
         self._noted: dict[ProgressKey, QueueProgress] = {}
         self._notes: PendingCommits | None = None
         self._keys: dict[tuple[str, str], str] = {}  # of topics and groups that were checked
@@ -92,9 +99,35 @@ class ConsumerOffsetManager:
         known = self._file.read().get(*key)
         with self._lock:
             noted = self._noted.get(key)
-        for progress in (*shown, *(() if noted is None else (noted,))):
+        in_file = known
+        for progress in shown:
             known = _later(known, progress)
-        return known
+        if self._writable and known != in_file:
+            self.rest_on_log()  # what that process sent back may be on no device
+        return known if noted is None else _later(known, noted)
+
+    def rest_on_log(self) -> None:
+        """Have the next commit sync the log up to its present end first.
+
+        For progress that passes over a message because another record has its place: a retry, a
+        dead letter, a half message that was stored again, the end of a transaction. A power loss
+        that kept the progress and lost that record would lose the message.
+        """
+        end = self._log_end()
+        with self._lock:
+            self._rests_on = max(self._rests_on, end)
+
+    def _commit(
+        self, offered: Mapping[ProgressKey, QueueProgress]
+    ) -> dict[ProgressKey, QueueProgress]:
+        """Commit to the file, after the records that the progress rests on are on the device."""
+        end = self._rests_on
+        if end:
+            self._sync_log_to(end)
+            with self._lock:
+                if self._rests_on == end:
+                    self._rests_on = 0
+        return self._file.commit(offered)
 
     def _shown(self, key: ProgressKey) -> list[QueueProgress]:
         if self._processes is None:
@@ -116,7 +149,8 @@ class ConsumerOffsetManager:
                 known = offered.get(key)
                 offered[key] = progress if known is None else _later(known, progress)
         if offered:
-            self._file.commit(offered)
+            self.rest_on_log()
+            self._commit(offered)
 
     def note(self, group: str, commit: OffsetCommit) -> None:
         """Keep a commit that came with a pull until the next ``persist``."""
@@ -157,10 +191,10 @@ class ConsumerOffsetManager:
 
         Blocks for other committers and for the device. Raises InvalidNameError,
         BrokerSystemError for numbers that no reader of the table takes (an offset below 0 or above
-        ``MAX_OFFSET``), and NoPermissionError on a read-only store.
+        ``MAX_OFFSET``), NoPermissionError on a read-only store, and as MessageStore.flush.
         """
         checked = [self._checked(group, commit) for commit in commits]
-        merged = self._file.commit(dict(checked)) if checked else {}
+        merged = self._commit(dict(checked)) if checked else {}
         return [merged[place] for place, _ in checked]
 
     def move(
@@ -297,7 +331,7 @@ class ConsumerOffsetManager:
         with self._lock:
             noted = dict(self._noted)
         if noted:
-            self._file.commit(noted)
+            self._commit(noted)
             with self._lock:  # only now: wherever this is broken off, nothing is lost
                 for key, progress in noted.items():
                     if self._noted.get(key) == progress:

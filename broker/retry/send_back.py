@@ -59,6 +59,7 @@ class SendBackHandler:
 
     ``put`` is MessageStore.put, None where the store is open for reading only; ``read_message``
     reads the message at a commit log offset; ``choose`` gives a number below its argument.
+    ``stored`` is called when records were put, before the caller may count them.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class SendBackHandler:
         put: Callable[..., PutMessageResult] | None,
         read_message: Callable[[int], MessageExt | None],
         choose: Callable[[int], int] = random.randrange,
+        stored: Callable[[], None] = lambda: None,
     ) -> None:
         self._writeable = bool(config.broker_permission & PERM_WRITE)
         self._keep_reasons = config.keep_failure_reasons
@@ -80,6 +82,7 @@ class SendBackHandler:
         self._put = put
         self._read_message = read_message
         self._choose = choose
+        self._stored = stored
 
     def send_message_back(self, request: SendBackRequest) -> None:
         """Store a message again; see Broker.send_message_back.
@@ -141,6 +144,7 @@ class SendBackHandler:
         except RocketMQError as error:
             return error, False
         if result.status.stored:
+            self._stored()
             return None, False
         reason = result.reason or f"the store answered {result.status}"
         return BrokerSystemError(reason), result.status.illegal

@@ -101,11 +101,15 @@ class TransactionOffsets:
         return self._offset(TRANS_HALF_TOPIC), self._offset(TRANS_OP_HALF_TOPIC)
 
     def commit(self, half_offset: int, op_offset: int) -> None:
-        """Store the position of a round. It may be less than before, if the log was cut."""
+        """Store the position of a round. It may be less than before, if the log was cut.
+
+        The copies and op messages that let it pass are on the device first.
+        """
         moved = False
         for topic, offset in ((TRANS_HALF_TOPIC, half_offset), (TRANS_OP_HALF_TOPIC, op_offset)):
             if offset == self._offset(topic):
                 continue
+            self._progress.rest_on_log()
             known = self._progress.query(CHECK_GROUP, topic, HALF_QUEUE)
             if known.offset is not None and offset < known.offset:
                 self._progress.move(CHECK_GROUP, {(topic, HALF_QUEUE): offset}, _LOG_WAS_CUT)

@@ -27,7 +27,7 @@ from storage.format.versions import FORMATS
 
 from .checksummed_json import read_sealed, seal
 from .config_file import FileIdent, ident_of, replace_file
-from .delay_offsets import load_delay_offsets
+from .delay_offsets import delay_offset_file, load_delay_offsets
 
 ENDED_FILE: Final = "delays-ended.json"
 ENDED_LOCK: Final = "delays-ended.lock"
@@ -105,11 +105,24 @@ class EarlyDeliveries:
                     )
                     for queue_id, found in known.items()
                 }
+                if any(len(queues[queue_id]) < len(known[queue_id]) for queue_id in known):
+                    self._sync_delivered()
                 line = seal({"version": VERSION, "queues": queues})
                 replace_file(self._fs, self.path, line)
                 self._fs.sync_dir(self.path.parent)
         except OSError as error:
             raise StoreNotWritableError(self.path, error.strerror or str(error)) from error
+
+    def _sync_delivered(self) -> None:
+        """Sync delayOffset.json: what its offsets pass over is about to be forgotten."""
+        try:
+            fd = self._fs.open(delay_offset_file(self._root).path, writable=False)
+        except FileNotFoundError:
+            return  # the offsets are those of its ``.bak``, which is on the device
+        try:
+            self._fs.sync(fd)
+        finally:
+            self._fs.close(fd)
 
     def _load(self) -> dict[int, set[Place]]:
         entry = read_sealed(self.path, VERSION, _SHAPE, remedy=_REMEDY)
