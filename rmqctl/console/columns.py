@@ -30,7 +30,7 @@ class ColumnList(ListOver):
         """See ListOver."""
         return len(self._names)
 
-    def head(self) -> Line:
+    def head(self, width: int) -> Line:
         """What the keys do."""
         line = text_line(f" {self.title}  ", Role.HEAD)
         for key, does in (
