@@ -18,7 +18,7 @@ class ColumnList(ListOver):
         super().__init__("Columns")
         self._pane = pane
         self._tell = tell
-        self._before = (pane.table.view.columns, pane.wide)
+        self._before = (pane.chosen_columns(), pane.wide)
         self._take(pane.table.columns())
 
     def _take(self, shown: Sequence[str]) -> None:
