@@ -18,7 +18,7 @@ class ColumnList(ListOver):
         super().__init__("Columns")
         self._pane = pane
         self._tell = tell
-        self._before = (pane.table.view.columns, pane.wide)
+        self._before = (pane.chosen_columns(), pane.wide)
         self._take(pane.table.columns())
 
     def _take(self, shown: Sequence[str]) -> None:
@@ -30,7 +30,7 @@ class ColumnList(ListOver):
         """See ListOver."""
         return len(self._names)
 
-    def head(self) -> Line:
+    def head(self, width: int) -> Line:
         """What the keys do."""
         line = text_line(f" {self.title}  ", Role.HEAD)
         for key, does in (

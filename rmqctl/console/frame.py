@@ -71,7 +71,7 @@ def foot(app: "ConsoleApp", width: int) -> list[Line]:
     command = text_line(f" = {shown}", Role.TEXT)
     keys: Line = [Span(" ")]
     if app.prompt is not None:
-        keys = app.prompt.line()
+        keys = app.prompt.line(width)
     elif app.notice:
         return [line, cut_line(command, width), *notice_lines(app.notice, width)]
     else:

@@ -75,7 +75,7 @@ class ListOver(ABC):
     def key(self, name: str, character: str | None) -> bool:
         """Do what a key does; whether the list stays open."""
 
-    def head(self) -> Line:
+    def head(self, width: int) -> Line:
         """The line above the list."""
         return text_line(f" {self.title}", Role.HEAD)
 
@@ -99,7 +99,7 @@ class ListOver(ABC):
         self._top = max(0, min(self._top, self.cursor, self.count() - height))
         self._top = max(self._top, self.cursor - height + 1)
         lines = list(self.items(width))
-        found = [cut_line(self.head(), width)]
+        found = [cut_line(self.head(width), width)]
         for n, line in enumerate(lines[self._top : self._top + height], self._top):
             whole = cut_line([*text_line("> " if n == self.cursor else "  "), *line], width)
             found.append(with_role(whole, Role.CURSOR) if n == self.cursor else whole)

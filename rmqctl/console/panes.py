@@ -394,6 +394,10 @@ class Pane:
         """The columns of the view that the pane was made with; none: those of its format."""
         return self._base.columns
 
+    def chosen_columns(self) -> tuple[str, ...]:
+        """The columns that are shown while the pane is not wide; none: those of its format."""
+        return self._chosen
+
     def set_columns(self, names: Sequence[str]) -> None:
         """Show these columns in this order; none: the usual ones.
 

@@ -2,6 +2,8 @@
 
 from enum import Enum
 
+from rmqctl.output.cells import cells_of, cut_begin
+
 from .cells import safe
 from .drawing import Line, Role, Span
 
@@ -62,12 +64,18 @@ class Prompt:
     def _replace(self, before: str, after: str) -> None:
         self.text, self.at = before + after, len(before)
 
-    def line(self) -> Line:
-        """The line as it is shown, with the cursor as a cell of its own."""
-        here = self.text[self.at : self.at + 1] or " "
+    def line(self, width: int, label: str | None = None) -> Line:
+        """The line as it is shown, with the cursor as a cell of its own. The cursor is always in
+        it: letters at the beginning are left out that the width has no room for.
+
+        ``label`` stands in place of its own label.
+        """
+        label = safe(f" {self.label if label is None else label}")
+        here = safe(self.text[self.at : self.at + 1] or " ")
+        room = max(1, width - cells_of(label) - cells_of(here))
         return [
-            Span(f" {self.label}", Role.KEY),
-            Span(safe(self.text[: self.at])),
-            Span(safe(here), Role.CURSOR),
+            Span(label, Role.KEY),
+            Span(cut_begin(safe(self.text[: self.at]), room)),
+            Span(here, Role.CURSOR),
             Span(safe(self.text[self.at + 1 :])),
         ]

@@ -27,6 +27,11 @@ def cut_middle(text: str, width: int) -> str:
     return _begin(text, width - 1 - right) + ELLIPSIS + _end(text, right)
 
 
+def cut_begin(text: str, width: int) -> str:
+    """The text, or an ellipsis and its end."""
+    return text if cells_of(text) <= width else ELLIPSIS + _end(text, width - 1)
+
+
 def wrapped(text: str, width: int) -> list[str]:
     """The text on lines of a width, broken at blanks; a word that is too long is broken, too."""
     lines: list[str] = []

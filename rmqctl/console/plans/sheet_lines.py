@@ -9,7 +9,7 @@ from rmqctl.console.keys import keys_of
 from rmqctl.console.panes import progress_text
 from rmqctl.console.prompt import Prompt
 from rmqctl.console.shapes import RULE
-from rmqctl.output.cells import wrapped
+from rmqctl.output.cells import cells_of, wrapped
 from storage.parse.times import near_datetime
 
 from .sheet import SCREEN, Sheet, Stage
@@ -17,6 +17,8 @@ from .timeline_lines import HEIGHT, timeline_lines
 
 _LEAST_ROWS: Final = 5
 """Lines that are kept for the rows, with their headings."""
+_LEAST_FIELD: Final = 20
+"""Cells for what is typed; a label that leaves fewer stands above it."""
 
 
 def sheet_screen(
@@ -118,7 +120,7 @@ def _questions(sheet: Sheet, width: int) -> list[Line]:
     lines: list[Line] = [text_line("")]
     for number, question in enumerate(found.questions):
         here = number == found.at
-        lines.append(_field(question.prompt, typed=here))
+        lines += _field(question.prompt, width, typed=here)
         if here:
             lines += _sentences((question.help,), width - 2, Role.DIM)
             if found.understood():
@@ -182,10 +184,14 @@ def _below(sheet: Sheet, width: int) -> list[Line]:
         Role.DIM,
     )
     name = sheet.name_to_type()
-    lines.append(_field(sheet.reason, typed=sheet.stage is Stage.REASON, label="reason: "))
+    lines += _field(sheet.reason, width, typed=sheet.stage is Stage.REASON, label="reason: ")
     label = f"Type {name} (the name of {plan.wish.name_of}) to do it: "
-    lines.append(_field(sheet.name, typed=sheet.stage is Stage.NAME, label=label))
-    return lines
+    return lines + _field(
+        *(sheet.name, width),
+        typed=sheet.stage is Stage.NAME,
+        label=label,
+        least=cells_of(safe(name)) + 1,
+    )
 
 
 def _outcome(sheet: Sheet, wide: int) -> list[Line]:
@@ -219,12 +225,23 @@ def _outcome(sheet: Sheet, wide: int) -> list[Line]:
     return [*lines, *_sentences((text,), wide, Role.WARN)]
 
 
-def _field(prompt: Prompt, *, typed: bool, label: str | None = None) -> Line:
-    """A line to type into, with the cursor if it is typed into now."""
-    line = prompt.line()
-    label_role = Role.KEY if typed else Role.DIM
+def _field(
+    prompt: Prompt,
+    width: int,
+    *,
+    typed: bool,
+    label: str | None = None,
+    least: int = _LEAST_FIELD,
+) -> list[Line]:
+    """A line to type into, with the cursor if it is typed into now: the label then stands on lines
+    of its own where it leaves less than ``least`` cells."""
     text = prompt.label if label is None else label
-    return [*text_line(f" {text}", label_role), *(line[1:] if typed else text_line(prompt.text))]
+    if not typed:
+        return [[*text_line(f" {text}", Role.DIM), *text_line(prompt.text)]]
+    if cells_of(safe(f" {text}")) + least > width:
+        lines = _sentences((text.rstrip(),), width - 2, Role.KEY)
+        return [*lines, [Span("  "), *prompt.line(width - 2, "")[1:]]]
+    return [prompt.line(width, text)]
 
 
 def _sentences(sentences: "tuple[str, ...] | list[str]", width: int, role: Role) -> list[Line]:

@@ -113,10 +113,11 @@ class Palette(ListOver):
         """See ListOver."""
         return len(self._found)
 
-    def head(self) -> Line:
+    def head(self, width: int) -> Line:
         """What is typed."""
         many = f"{len(self._found)} of {len(self._all)}"
-        return [*self._typed.line(), *text_line(f"   {many} (enter does it, esc closes)", Role.DIM)]
+        text = f"   {many} (enter does it, esc closes)"
+        return [*self._typed.line(width - len(text)), *text_line(text, Role.DIM)]
 
     def items(self, width: int) -> list[Line]:
         """See ListOver."""

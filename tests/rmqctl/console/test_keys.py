@@ -164,7 +164,13 @@ def test_columns_are_chosen_and_ordered_by_key(stocked):
         await console.press("c", "u", "enter")
         assert pane.table.columns() == usual
         assert "--columns" not in console.app.pane.command()
-        await console.press("c", *["space"] * len(usual))
+        pane.set_columns(("lag", "group"))
+        await console.press("w", "c", "space", "escape")
+        assert pane.wide
+        assert len(pane.table.columns()) > len(usual)
+        await console.press("w")
+        assert pane.table.columns() == ["lag", "group"]
+        await console.press("c", "u", *["space"] * len(usual))
         assert "one column must be left" in console.text()
         assert len(pane.table.columns()) == 1
 

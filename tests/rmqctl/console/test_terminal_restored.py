@@ -172,7 +172,7 @@ def test_an_error_of_the_console_ends_it_with_a_sentence(stocked, where, debug):
         "def broken(app):\n    app.frame_lines = fail\n    later(app)\n"
         "b.ConsoleApp._draw_later = broken\n",
         "prompt": "import rmqctl.console.prompt as p\n"
-        "def fail(prompt): return 1 // 0\np.Prompt.line = fail\n",
+        "def fail(prompt, width): return 1 // 0\np.Prompt.line = fail\n",
     }[where]
     with terminal(stocked, "groups", *["--debug"] * debug, before=broken) as console:
         ending = Ending(console)
