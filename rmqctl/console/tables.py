@@ -41,6 +41,13 @@ class Filter(NamedTuple):
         """Whether any row may be left out."""
         return bool(self.text)
 
+    def typed(self, *, fuzzy: bool) -> str:
+        """What is typed after ``/``, or ``~``, to have this filter; nothing if it is of the other
+        kind."""
+        if self.fuzzy is not fuzzy:
+            return ""
+        return f"!{self.text}" if self.excludes else self.text
+
     def narrows(self, before: "Filter") -> bool:
         """Whether it takes only rows that another one takes."""
         alike = self.fuzzy is before.fuzzy and not (self.excludes or before.excludes)

@@ -135,12 +135,12 @@ def do_go_to(app: "ConsoleApp") -> None:
 
 def do_find(app: "ConsoleApp") -> None:
     """Ask for a text."""
-    app.ask_for(Asks.TEXT, "/", app.pane.table.filter.text)
+    app.ask_for(Asks.TEXT, "/", app.pane.table.filter.typed(fuzzy=False))
 
 
 def do_find_fuzzy(app: "ConsoleApp") -> None:
     """Ask for letters."""
-    app.ask_for(Asks.LETTERS, "~", app.pane.table.filter.text)
+    app.ask_for(Asks.LETTERS, "~", app.pane.table.filter.typed(fuzzy=True))
 
 
 def do_sort(app: "ConsoleApp") -> None:

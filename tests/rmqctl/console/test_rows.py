@@ -192,6 +192,32 @@ def test_it_has_them_of_each_golden_store(name):
         compare(store, place)
 
 
+@pytest.mark.slow
+def test_a_filter_is_typed_on_as_what_it_is(stocked):
+    async def steps(console):
+        def names():
+            return [row.group for row in console.app.pane.table.shown]
+
+        await console.read()
+        await console.press("slash", "exclamation_mark", "b", "i", "enter")
+        await console.press("slash")
+        assert console.lines()[-1].strip() == "/!bi"
+        await console.press("l")
+        assert names() == ["mailer"]
+        await console.press("enter", "tilde")
+        assert console.lines()[-1].strip() == "~"
+        await console.press("enter")
+        assert names() == ["mailer"]
+        await console.press("tilde", *"bng", "enter", "slash")
+        assert console.lines()[-1].strip() == "/"
+        await console.press("m", "a")
+        assert names() == ["mailer"]
+        await console.press("enter", "slash")
+        assert console.lines()[-1].strip() == "/ma"
+
+    drive(stocked, steps, "groups")
+
+
 @pytest.mark.feature(152)
 @pytest.mark.slow
 def test_where_sort_and_the_filter_are_those_of_the_command(stocked):
