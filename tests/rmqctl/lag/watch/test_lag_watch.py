@@ -246,7 +246,6 @@ class OneTerminal(Written):
         return [line.rstrip() for line in (*above, *self._screen.display) if line.strip()]
 
 
-@pytest.mark.feature(60)
 @pytest.mark.parametrize("height", [4, 24])
 @pytest.mark.parametrize("by", ["warning", "log record", "json"])
 def test_a_message_of_a_later_look_stays_above_the_table(by, height, monkeypatch):
