@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rmqctl.output.message_rows import MessageRow, message_row
 from rmqctl.output.row_block import RowBlock, RowText
 from storage.format.errors import BodyError
+from storage.read.replaced import places_without_message
 
 from .hit_tables import RowMaker, rows_at
 from .neighbours import Neighbour
@@ -109,6 +110,6 @@ class HitRows:
                 yield NearRow(self._matches(message), *message_row(message))
             except BodyError:
                 self.unreadable.add(message.commitlog_offset)
-        else:
+        elif not places_without_message(self._view, *queue, queue_offset, queue_offset + 1):
             place, size = unit[:2] if unit else (-1, 0)
             self.neighbours.append(Neighbour(*queue, queue_offset, place, size))
