@@ -11,7 +11,7 @@ from pathlib import Path
 from broker.api.offsets import OffsetCommit
 from broker.api.send_back import SendBackRequest
 from broker.embedded.broker import EmbeddedBroker
-from broker.retry.failure_reason import failure_properties
+from broker.api.failure_reason import failure_properties
 from storage.configs.offset_samples import OffsetSamples
 from storage.configs.subscription_groups import SubscriptionGroupConfig
 from storage.configs.topics import TopicConfig
