@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from rmqctl.admin.folder_walk import BLOCK
 from rmqctl.admin.next_deletions import WhyNone, next_clean
 from storage.clock import now_ms as clock_ms
 from storage.config import parse_hours
@@ -19,8 +20,6 @@ from storage.retention import (
     rules_by_hand,
     used_ratio,
 )
-
-from .disk_files import BLOCK
 
 if TYPE_CHECKING:
     from pathlib import Path

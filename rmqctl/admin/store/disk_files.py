@@ -1,13 +1,14 @@
 """What the files of a store take on the disk, by kind: every block that ``du`` counts, once."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from stat import S_ISDIR
 from struct import error
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from rmqctl.admin.folder_walk import BLOCK, walk
 from storage.files.bounded import read_first
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE
 from storage.format.index_file import INDEX_HEADER_SIZE, IndexHeader, index_file_size
@@ -24,9 +25,6 @@ from storage.format.names import (
 
 if TYPE_CHECKING:
     from storage.readonly import StoreView
-
-BLOCK: Final = 512
-"""The unit of ``st_blocks``, whatever the file system's block size is."""
 
 
 class DiskKind(StrEnum):
@@ -102,7 +100,6 @@ def disk_files(
     return _Count(view, bounds).result()
 
 
-_Entry = tuple[str, os.stat_result]
 """A file or folder by its name in its folder."""
 
 
@@ -146,7 +143,9 @@ class _Count:
         self._count(DiskKind.FOLDERS, self._root.stat().st_blocks * BLOCK)
         return DiskFiles(self._log, self._queues, self._others, self._files, found)
 
-    def _add_files_of_queue(self, topic: str, queue: str, entries: Iterable[_Entry]) -> None:
+    def _add_files_of_queue(
+        self, topic: str, queue: str, entries: Iterable[tuple[str, os.stat_result]]
+    ) -> None:
         end = self._queue_end(topic, queue)
         for name, status in entries:
             first = parse_file_name(name)
@@ -211,41 +210,3 @@ def _index_bytes(path: Path, size: int) -> int:
     except (OSError, error):
         return size
     return index_file_size(max(0, header.hash_slot_count), header.next_entry)
-
-
-def walk(root: Path, unreadable: list[Path]) -> Iterator[tuple[tuple[str, ...], list[_Entry]]]:
-    """The root and each folder below it, by its names, with what is in it: each file and folder of
-    all once.
-
-    Folders that cannot be read are added to ``unreadable``.
-    """
-    seen: set[tuple[int, int]] = set()
-    folders: list[tuple[tuple[str, ...], str]] = [((), str(root))]
-    while folders:
-        names, folder = folders.pop()
-        try:
-            with os.scandir(folder) as listed:
-                entries = list(listed)
-        except (FileNotFoundError, NotADirectoryError):  # deleted meanwhile
-            continue
-        except PermissionError:
-            unreadable.append(Path(folder))
-            continue
-        found: list[_Entry] = []
-        for entry in entries:
-            try:
-                status = entry.stat(follow_symlinks=False)
-            except FileNotFoundError:
-                continue
-            except PermissionError:  # a folder that may be listed, but not entered
-                unreadable.append(Path(folder))
-                break
-            if status.st_nlink > 1:
-                inode = (status.st_dev, status.st_ino)
-                if inode in seen:
-                    continue
-                seen.add(inode)
-            found.append((entry.name, status))
-            if S_ISDIR(status.st_mode):
-                folders.append(((*names, entry.name), entry.path))
-        yield names, found

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from analytics.lag.queue_position import unread_bytes
 from rmqctl.admin.changes import Warn, no_warning
-from rmqctl.admin.store.disk_files import BLOCK, walk
+from rmqctl.admin.folder_walk import BLOCK, walk
 from storage.counted import counted
 from storage.format.message import LMQ_PREFIX
 from storage.format.names import CONSUMEQUEUE
