@@ -42,8 +42,8 @@ def somewhere(tmp_path, monkeypatch):
 
 ENDS = {"quit", "suspend"}
 ASKING = {*ENDS, "go_to", "find", "find_fuzzy", "export"}
-TWICE = {"c": "cc", "?": "? ", "!": "! "}
-"""Keys that open a list or a text, which takes all other keys, and close it."""
+TWICE = {"c": "cc"}
+"""Keys that open a list, which takes all other keys, and close it."""
 CHARACTERS = {
     **{name: name for name in string.ascii_letters + string.digits},
     "space": " ",
