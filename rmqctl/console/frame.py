@@ -9,10 +9,9 @@ from storage.parse.times import near_datetime
 
 from .cells import fitted, safe
 from .drawing import Line, Role, Span, cut_line, spread, text_line, width_of
-from .helping import next_page
-from .keys import key_of, keys_of
+from .keys import keys_of
 from .notes import rule
-from .overlay import ListOver
+from .overlay import Overlay
 from .shapes import RULE
 from .target import with_zone
 
@@ -94,19 +93,11 @@ def notice_lines(notice: str, width: int) -> list[Line]:
     return [cut_line(text_line(f" {text}", Role.WARN), width) for text in found]
 
 
-def over(app: "ConsoleApp", name: str, character: str | None) -> bool:
-    """Do what a key does with what is over the panes; whether there is anything. It takes every
-    key: a text scrolls, the help has pages, and any other key only closes them."""
-    found, key = app.overlay, key_of(name, app.place.screen)
-    action = "" if key is None else key.action
-    if found is None and not app.helping:
+def over(app: "ConsoleApp", action: str) -> bool:
+    """Do what a key does with a text over the panes; whether that is all that it does."""
+    if not isinstance(app.overlay, Overlay):
         return False
-    app.notice = ""
-    if isinstance(found, ListOver):
-        if not found.key(name, character) and app.overlay is found:
-            app.overlay = None
-    elif found is None:
-        app.helping = next_page(app) if action == "help" else 0
-    elif not found.scroll(action):
-        app.overlay = None
-    return True
+    if app.overlay.scroll(action):
+        return True
+    app.overlay = None
+    return action in ("back", "explain")

@@ -60,8 +60,10 @@ def do_open(app: "ConsoleApp") -> None:
 
 
 def do_back(app: "ConsoleApp") -> None:
-    """Drop the filter, or go back one screen: the one before, else the parent."""
-    if app.pane.table.filter:
+    """Close the help, drop the filter, or go back one screen: the one before, else the parent."""
+    if app.helping:
+        app.helping = 0
+    elif app.pane.table.filter:
         app.pane.set_filter(Filter())
     elif app.at > 0:
         do_history_back(app)
@@ -220,7 +222,7 @@ def do_copy_command(app: "ConsoleApp") -> None:
 
 
 def do_help(app: "ConsoleApp") -> None:
-    """Show the keys."""
+    """Show the keys, or hide them."""
     app.helping = next_page(app)
 
 

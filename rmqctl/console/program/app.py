@@ -488,8 +488,11 @@ class ConsoleApp(App[int], inherit_bindings=False):
             self._prompt_key(self.prompt, event)
             self.draw()
             return
-        if frame.over(self, event.key, event.character):
+        if isinstance(self.overlay, ListOver):
             event.stop()
+            over, self.notice = self.overlay, ""
+            if not over.key(event.key, event.character) and self.overlay is over:
+                self.overlay = None
             self.draw()
             return
         key = key_of(event.key, self.place.screen)
@@ -503,7 +506,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
         """Do what a key does on the screen that is shown."""
         if key.action in CHANGING:
             self.notice = self.desk.begin(key.action, self.place, self.pane, self.panes)
-        else:
+        elif not frame.over(self, key.action):
             self._do(key)
             self.desk.command = None
 
@@ -533,7 +536,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
             return
         if self.overlay is not None:
             self.overlay.move(by)
-        elif not self.helping:
+        else:
             self.pane.move(by)
         self.draw()
 

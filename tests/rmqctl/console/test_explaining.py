@@ -68,54 +68,6 @@ def test_a_long_text_is_scrolled_and_other_keys_close_it(stocked):
     drive(stocked, steps, "messages", "orders")
 
 
-OTHER_KEYS = (
-    *("q", "ctrl+c", "space", "asterisk", "enter", "tab", "s", "w", "u", "z", "colon"),
-    *("question_mark", "exclamation_mark", "ctrl+p", "c", "minus", "r"),
-)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("over", ["a text", "the help"])
-def test_a_key_that_closes_what_is_over_the_panes_does_nothing_else(stocked, over):
-    run("consume", "orders", "-g", "billing", "-e", "-c", "10")
-
-    async def steps(console):
-        app, shown = console.app, "rmqctl explain where" if over == "a text" else "Help ("
-        await complete(console)
-        await console.press("p")
-        lines = console.lines()[3:]
-        for key in OTHER_KEYS:
-            if over == "a text":
-                await console.type(":explain where")
-                await console.press("enter")
-            elif key != "question_mark":
-                await console.press("question_mark")
-            else:
-                continue
-            await console.until(shown)
-            await console.press(key)
-            assert shown not in console.text(), key
-            assert console.lines()[3:] == lines, key
-            assert app.prompt is app.overlay is app.desk.sheet is None
-            assert not app.pane.table.marked
-
-    drive(stocked, steps, "groups")
-
-
-@pytest.mark.slow
-def test_the_wheel_moves_nothing_below_the_help(stocked):
-    async def steps(console):
-        await complete(console)
-        await console.press("question_mark")
-        console.app.on_mouse_scroll_down(None)
-        await console.press("escape")
-        assert console.app.pane.cursor == 0
-        console.app.on_mouse_scroll_down(None)
-        assert console.app.pane.cursor == 3
-
-    drive(stocked, steps, "messages", "orders")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [(60, 15), (140, 40)])
 def test_it_fits_the_screen(stocked, size):
