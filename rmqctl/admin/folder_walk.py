@@ -10,6 +10,7 @@ BLOCK: Final = 512
 """The unit of ``st_blocks``, whatever the file system's block size is."""
 
 _Entry = tuple[str, os.stat_result]
+"""A file or folder by its name in its folder."""
 
 
 def walk(root: Path, unreadable: list[Path]) -> Iterator[tuple[tuple[str, ...], list[_Entry]]]:

@@ -168,30 +168,34 @@ def ident_of(path: Path | str) -> FileIdent | None:
 def write_synced(fs: FileSystem, target: Path, data: bytes) -> Path:
     """Put ``data`` on the device in a file beside ``target``; gives the path to rename from, which
     the caller removes if it is not renamed (:func:`give_up`)."""
-    fd, staged = fs.create_beside(target)
-    try:
-        fs.write(fd, data, 0)
-        fs.sync(fd)
-    except BaseException:
-        give_up(fs, staged)
-        raise
-    finally:
-        fs.close(fd)
+    fd, staged = _stage(fs, target, data)
+    fs.close(fd)
     return staged
 
 
 def replace_file(fs: FileSystem, target: Path, data: bytes) -> None:
     """Set the content of ``target`` to ``data``, in one step. The folder must still be synced."""
-    fd, staged = fs.create_beside(target)
+    fd, staged = _stage(fs, target, data)
     try:
-        fs.write(fd, data, 0)
-        fs.sync(fd)
         fs.rename(staged, target)
     except BaseException:
         give_up(fs, staged)
         raise
     finally:
         fs.close(fd)  # only now: a file that is open is not taken for one that was left
+
+
+def _stage(fs: FileSystem, target: Path, data: bytes) -> tuple[int, Path]:
+    """Put ``data`` on the device in a file beside ``target``; gives the open file and its path."""
+    fd, staged = fs.create_beside(target)
+    try:
+        fs.write(fd, data, 0)
+        fs.sync(fd)
+    except BaseException:
+        give_up(fs, staged)
+        fs.close(fd)
+        raise
+    return fd, staged
 
 
 def give_up(fs: FileSystem, staged: Path) -> None:

@@ -100,9 +100,6 @@ def disk_files(
     return _Count(view, bounds).result()
 
 
-"""A file or folder by its name in its folder."""
-
-
 class _Count:
     def __init__(
         self, view: "StoreView", bounds: Mapping[tuple[str, int], tuple[int, int]]

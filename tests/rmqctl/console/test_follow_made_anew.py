@@ -24,9 +24,9 @@ class Following:
 
     def __init__(self, store, *filters):
         self.notices: list[str] = []
-        self.told: list[Any] = []
+        self.advanced: list[Any] = []
         self._broker = EmbeddedBroker.open(store, read_only=True)
-        self.advances: list[Callable[[Any], object]] = [self.told.append]
+        self.advances: list[Callable[[Any], object]] = [self.advanced.append]
         source = Source(self._broker, 0, self.notices.append, {}, self._advance)
         self._rows: Any = walks.FOLLOW.read(source, Place("follow", ("orders", "*", *filters)))
         self.round()
@@ -85,8 +85,8 @@ def test_all_messages_of_a_topic_that_was_made_anew_are_shown_and_counted(orders
     send(orders, *new)
     assert following.rounds(count) == new
     assert following.notices == ["queue 0 of orders was made anew: all its messages are new"]
-    assert following.told[-1].total == following.told[-1].done == count + 1
-    assert min(progress.total for progress in following.told) >= 0
+    assert following.advanced[-1].total == following.advanced[-1].done == count + 1
+    assert min(progress.total for progress in following.advanced) >= 0
     following.close()
 
 
@@ -105,7 +105,7 @@ def test_messages_that_are_deleted_while_they_wait_behind_a_filter_are_counted(o
     assert 11 < low < high
     bodies = following.rounds(high - low)
     assert len(bodies) == high - low
-    last = following.told[-1]
+    last = following.advanced[-1]
     assert (last.total, last.done, last.left_out) == (12, 1 + high - low, low - 11)
     following.close()
 
@@ -142,9 +142,9 @@ def test_after_a_long_round_it_can_be_stopped_within_its_pause(orders, naps, mon
     monkeypatch.setattr(time, "thread_time", lambda: next(seconds))
     send(orders, "one more")
     assert following.rounds(1) == ["one more"]
-    before = len(following.told)
+    before = len(following.advanced)
     following.round()
     assert sum(naps) == walks._LONGEST_PAUSE_S
     assert max(naps) <= 0.25
-    assert len(following.told) - before >= len(naps)
+    assert len(following.advanced) - before >= len(naps)
     following.close()
