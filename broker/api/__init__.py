@@ -1,1 +1,1 @@
-"""What a client needs of a broker: requests, results and roles, one module a role."""
+"""What a client needs of a broker: requests, results, roles and the reason of a failure."""

@@ -15,6 +15,10 @@ PROGRAM: Final = "rmqctl"
 """The logger of what the program itself says."""
 
 
+def nothing_drawn() -> None:
+    """Clear nothing: no table is drawn in place."""
+
+
 class LastLine:
     """Shares a terminal between a progress bar and other output. Thread-safe.
 
@@ -31,7 +35,7 @@ class LastLine:
         """Whether a message is an object of JSON, asked for each."""
         self.fields: Callable[[], Mapping[str, Any]] = dict
         """What is known of the call; members of each object."""
-        self.clear_drawn: Callable[[], object] = bool
+        self.clear_drawn: Callable[[], object] = nothing_drawn
         """Clears what is drawn in place on the terminal; called before each message."""
 
     def show(self, text: str, bar: str = "") -> None:

@@ -10,7 +10,7 @@ from rmqctl.admin.lag.watcher import Left, Watcher, check_known, left
 from rmqctl.cli.gc_tuning import no_search_for_cycles
 from rmqctl.cli.signals import Terminated, TimeLimit
 from rmqctl.output.cells import cells_of
-from rmqctl.output.last_line import LAST_LINE
+from rmqctl.output.last_line import LAST_LINE, nothing_drawn
 from rmqctl.output.render import RowStream
 from rmqctl.output.view import Format
 
@@ -71,7 +71,7 @@ class Screen:
         try:
             yield
         finally:
-            LAST_LINE.clear_drawn = bool
+            LAST_LINE.clear_drawn = nothing_drawn
 
     def _clear(self) -> None:
         """Clear the table; the next one is drawn where the cursor is then."""
