@@ -19,6 +19,16 @@ CONFIG = TINY.with_(mapped_file_size_commit_log=SIZE, mapped_file_size_consume_q
 SEARCH = ("message", "search", "-t", "T", "--min-size", "0")
 
 
+def without_a_file(folder: Path) -> tuple[Path, HandMade]:
+    """A store of 110 messages that has lost the second file of its log, and what was put."""
+    made = HandMade(CONFIG)
+    for number in range(110):
+        made.put("T", number % 2, b"body %d" % number)
+    root = made.write(folder)
+    (root / "commitlog" / f"{SIZE:020}").unlink()
+    return root, made
+
+
 def made_store() -> HandMade:
     made = HandMade(CONFIG)
     for number in range(60):
@@ -84,11 +94,7 @@ def test_a_missing_file_of_the_log_is_left_out(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_before_a_stop_is_told_at_the_stop(tmp_path: Path) -> None:
-    made = HandMade(CONFIG)
-    for number in range(110):
-        made.put("T", number % 2, b"body %d" % number)
-    root = made.write(tmp_path / "s")
-    (root / "commitlog" / f"{SIZE:020}").unlink()
+    root, made = without_a_file(tmp_path / "s")
     after = sum(message.commitlog_offset < SIZE for message in made.messages) + 1
     found = run(*SEARCH, "-S", root, "--limit", after)
     assert "to continue: --resume" in found.err
@@ -124,11 +130,7 @@ def test_each_damaged_record_is_named_by_one_of_the_calls_of_a_search(
 
 
 def test_a_search_that_goes_on_in_a_gap_leaves_it_to_the_call_before(tmp_path: Path) -> None:
-    made = HandMade(CONFIG)
-    for number in range(110):
-        made.put("T", number % 2, b"body %d" % number)
-    root = made.write(tmp_path / "s")
-    (root / "commitlog" / f"{SIZE:020}").unlink()
+    root, _ = without_a_file(tmp_path / "s")
     for start, expected in ((SIZE, {SIZE}), (SIZE + 5, set[int]())):
         with StoreView.open(root) as view:
             search = Search(view, Query(None, lambda _: True, None, None), start=start)
@@ -177,11 +179,7 @@ def test_a_neighbour_of_a_hit_that_the_search_does_not_read_is_named(
 
 
 def test_neighbours_in_a_gap_of_the_log_are_named_as_the_gap_only(tmp_path: Path) -> None:
-    made = HandMade(CONFIG)
-    for number in range(110):
-        made.put("T", number % 2, b"body %d" % number)
-    root = made.write(tmp_path / "s")
-    (root / "commitlog" / f"{SIZE:020}").unlink()
+    root, _ = without_a_file(tmp_path / "s")
     found = run("message", "search", "body", "--around", 3, "-S", root)
     assert found.code == 8
     assert f"at log offset {SIZE}: it is damaged" in found.err
