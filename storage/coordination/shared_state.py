@@ -109,7 +109,8 @@ class Word:
     DELETING = 35  # in stage 4: 1 + a slot of the topic whose queues are being deleted
     LOCK_WANTED_ONCE = 36  # as LOCK_WANTED, for a request that interrupts a turn; stored before it
     LOCK_HEARD_ONCE, LINE_SERVED = 37, 38  # the last such that was answered; waits that ended
-    LINE_ONCE, LINE_TURNS = 40, 41  # what processes sleep on that wait: see write_lock_line.py
+    LINE_INTERRUPTED = 39  # what processes sleep on that wait: see write_lock_line.py
+    LINE_ONCE, LINE_TURNS = 40, 41
 
 
 _REMEDY: Final = (

@@ -336,15 +336,15 @@ class WriteLock:
         progress: WriteLockProgress | None = None
         hurries = False
         while True:
-            goes_first = once or self._rest_of_turn > 0
-            seen = line.seen(once=goes_first) if line is not None and sleeps else None
+            word = self._word_to_sleep_on(once=once)
+            seen = line.seen(word) if line is not None and sleeps else None
             self._ask(line, once=once)
             if seen is None or line is None:
                 time.sleep(pause)
             elif not lets_go_first and self.lock_file.try_lock(WRITE_LOCK_BYTE):
                 return
             else:
-                line.sleep(seen, pause, once=goes_first)
+                line.sleep(word, seen, pause)
                 lets_go_first = False
             if self.lock_file.try_lock(WRITE_LOCK_BYTE):
                 return
@@ -381,6 +381,11 @@ class WriteLock:
                 pause = min(longest if once else _IN_LINE, max(0.0, deadline - now))
             else:
                 pause = min(pause * 1.5, longest)
+
+    def _word_to_sleep_on(self, *, once: bool) -> int:
+        if once:
+            return Word.LINE_ONCE
+        return Word.LINE_INTERRUPTED if self._rest_of_turn > 0 else Word.LINE_TURNS
 
     def _ask(self, line: WaitingLine | None, *, once: bool) -> None:
         if line is not None:

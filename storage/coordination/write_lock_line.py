@@ -5,9 +5,11 @@ the process that has slept longest. The kernel keeps the line, so no dead or sto
 in it. The kernel also decides who has the lock (byte 1 of the lock file): a process that is woken
 tries to take it, and goes back into the line if another one was quicker.
 
-There are two words. Processes that use the lock once (a put now and then, an opening, a change of
+There are three words. Processes that use the lock once (a put now and then, an opening, a change of
 settings) go before those that put one message or batch after the other, and interrupt the turn of
-the holder, which goes first as well then. Their requests change LOCK_WANTED_ONCE, too.
+the holder. Their requests change LOCK_WANTED_ONCE, too. Processes whose turns were interrupted go
+after them, and before those that wait for a turn: in one line with the first they would interrupt
+each other and use up the time of the one that waits to use the lock once.
 
 A process may be killed between releasing the lock and waking the next one, and one that was woken
 may be killed or stopped before it takes the lock. So each sleep is bounded, and a process that has
@@ -39,8 +41,6 @@ sleep_on_word: Final = native.form("sleep_on_word", native.nothing)
 """Sleep until the lower half of the word at an offset differs from a value, for a number of
 microseconds at most; a signal ends it, too. Where ``has_futex_wakers`` says no, nothing is done."""
 _LOWER_HALF: Final = 0xFFFFFFFF
-_LINES: Final = (Word.LINE_TURNS, Word.LINE_ONCE)
-"""By whether the process uses the lock once."""
 
 
 class WaitingLine:
@@ -60,14 +60,14 @@ class WaitingLine:
         self._words[Word.LOCK_WANTED] = number
         return number
 
-    def seen(self, *, once: bool) -> int:
-        """The word to sleep on; to be read before the lock is tried."""
-        return int(self._words[_LINES[once]]) & _LOWER_HALF
+    def seen(self, word: int) -> int:
+        """The value of the word to sleep on; to be read before the lock is tried."""
+        return int(self._words[word]) & _LOWER_HALF
 
-    def sleep(self, seen: int, seconds: float, *, once: bool) -> None:
+    def sleep(self, word: int, seen: int, seconds: float) -> None:
         """Sleep until woken, which may have been since ``seen`` was read, or until the time is
         over."""
-        sleep_on_word(self._map, WORD * _LINES[once], seen, max(0, round(seconds * 1e6)))
+        sleep_on_word(self._map, WORD * word, seen, max(0, round(seconds * 1e6)))
 
     def wake_next(self, *, is_wanted_once: bool) -> bool:
         """Wake the process that goes next, after the lock was released; whether one may come.
@@ -78,7 +78,10 @@ class WaitingLine:
         mapped = self._map
         if wake_one(mapped, WORD * Word.LINE_ONCE) or is_wanted_once:
             return True
-        return bool(wake_one(mapped, WORD * Word.LINE_TURNS))
+        return bool(
+            wake_one(mapped, WORD * Word.LINE_INTERRUPTED)
+            or wake_one(mapped, WORD * Word.LINE_TURNS)
+        )
 
 
 def line_of_unmapped(root: Path) -> WaitingLine | None:

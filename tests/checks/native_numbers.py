@@ -27,7 +27,7 @@ FIRST = "/* Numbers of Python's modules; `make numbers` has written them from th
 WORDS = (
     *("FROM", "TO", "STAGE", "LOG_END", "FAILED", "HOLDER_PID", "KEYS_FROM", "KEYS_TO"),
     *("LAST_STORE_TIMESTAMP", "INDEX_FILE", "UNDO_INDEX_FILE", "UNDO_INDEX_HEADER"),
-    *("LOCK_WANTED", "CONFIGS", "LINE_ONCE", "LINE_TURNS"),
+    *("LOCK_WANTED", "CONFIGS", "LINE_INTERRUPTED", "LINE_ONCE", "LINE_TURNS"),
 )
 SHORT = {"PREPARED_TRANSACTION_OFFSET": "PREPARED_OFFSET"}
 """Fields of MessageInner that have another name in C."""

@@ -50,9 +50,9 @@ def ended_when_woken(root: str, end: int) -> dict[str, bool]:
     def stand_first(_: object) -> None:
         line = line_of_unmapped(place)
         assert line is not None
-        seen = line.seen(once=True)
-        line.sleep(seen, 60, once=True)
-        os.write(writing, b"!" if line.seen(once=True) != seen else b"?")
+        seen = line.seen(Word.LINE_ONCE)
+        line.sleep(Word.LINE_ONCE, seen, 60)
+        os.write(writing, b"!" if line.seen(Word.LINE_ONCE) != seen else b"?")
         os.kill(os.getpid(), end)
 
     child = Child(stand_first)

@@ -31,6 +31,7 @@ static void wake_word(unsigned char *shared, int64_t slot)
 int wake_next_writer(unsigned char *shared)
 {
     return count_and_wake(counter_at(shared, LINE_ONCE * WORD), 1) > 0
+           || count_and_wake(counter_at(shared, LINE_INTERRUPTED * WORD), 1) > 0
            || count_and_wake(counter_at(shared, LINE_TURNS * WORD), 1) > 0;
 }
 

@@ -65,10 +65,16 @@ class Waiting:
     """A thread that waits for the write lock of its own opening, and then does something."""
 
     def __init__(
-        self, store: MessageStore, then: Callable[[], object] = bool, *, turn: bool = False
+        self,
+        store: MessageStore,
+        then: Callable[[], object] = bool,
+        *,
+        turn: bool = False,
+        rest_of_turn: float = 0.0,
     ) -> None:
         self._lock = store._write_lock
         self._then = then
+        self._lock._rest_of_turn = rest_of_turn
         if turn:  # as one that has put many, and has just released the lock
             self._lock._quick = 100
             self._lock._released_at = time.monotonic() + PATIENCE_S
@@ -126,6 +132,24 @@ def test_one_that_wants_the_lock_once_goes_before_those_that_wait_for_turns(
     for one in (first, second, third):
         one.join()
     assert order == ["once", "turn", "turn"]
+
+
+@pytest.mark.usefixtures("sleeps_until_woken")
+def test_an_interrupted_turn_goes_on_after_all_that_use_the_lock_once(
+    opened: Callable[[], MessageStore],
+) -> None:
+    """However long it has waited, else interrupted turns would interrupt each other, and the one
+    that uses the lock once would wait for all of them."""
+    holder, others = opened(), [opened() for _ in range(4)]
+    order: list[str] = []
+    note = {name: partial(order.append, name) for name in ("turn", "interrupted", "once")}
+    with holder.write_lock():
+        turn = Waiting(others[0], note["turn"], turn=True)
+        interrupted = Waiting(others[1], note["interrupted"], turn=True, rest_of_turn=1e-9)
+        once = [Waiting(others[2], note["once"]), Waiting(others[3], note["once"])]
+    for one in (turn, interrupted, *once):
+        one.join()
+    assert order == ["once", "once", "interrupted", "turn"]
 
 
 def is_over(lock: WriteLock) -> bool:
