@@ -78,17 +78,21 @@ class Preallocation:
     def reserve(self, file: MappedFile, position: int, size: int) -> None:
         """Reserve blocks for so many bytes from ``position``, where stores go on.
 
+        Pages are made only for a run of this process: those for one put among many of others would
+        be made in vain.
+
         Raises OSError (ENOSPC) on a full disk; nothing is changed then.
         """
         end = position + size
         if end <= file.reserved_to:
             return
         window = self._window
+        is_own_run = position <= file.reserved_to  # else other processes have filled the last one
         file.reserve(position, end, window.size)
         now = self._seconds()
         is_quick, self._began = now - self._began < window.quick_s, now
         # One write of many bytes makes large pages itself, without zeros in them.
-        if is_quick and self._makes_pages and size < LARGE:
+        if is_quick and is_own_run and self._makes_pages and size < LARGE:
             until = min(file.size, file.reserved_to + window.ahead)
             file.make_pages(end, until, window.piece, window.lead, self._first)
 
