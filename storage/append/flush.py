@@ -20,6 +20,7 @@ from storage.coordination.leadership import TimedServices
 from storage.coordination.shared_state import SYNC_FAILED, SharedState, Word
 from storage.errors import StoreBrokenError, StoreNotWritableError, WriteLockTimeoutError
 from storage.files.bounded import read_first
+from storage.files.checkpoint_file import StoreCheckpoint
 from storage.files.fs import NotOpenedError
 from storage.format.checkpoint import CheckpointData
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, MAX_QUEUE_OFFSET
@@ -35,7 +36,6 @@ from storage.format.names import (
 )
 from storage.results import PutMessageStatus
 
-from .checkpoint_file import StoreCheckpoint
 from .group_commit import GroupCommit
 
 if TYPE_CHECKING:

@@ -4,8 +4,9 @@ The order of stores is the protocol (crash table: docs/internals/append.md):
 
     deleted.json.new on the device -> DELETING -> stage 4
     -> the slots of the queues are GONE -> FILES_GENERATION
+    -> the checkpoint vouches for no unit, on the device
     -> queue files removed, on the device -> deleted.json.new becomes deleted.json
-    -> FILES_GENERATION -> stage 0
+    -> the checkpoint as before -> FILES_GENERATION -> stage 0
 
 Before stage 4 nothing has happened. In stage 4 the next holder of the write lock finishes the
 deletion before it appends anything (interrupted_append). What other processes have mapped they
@@ -14,7 +15,8 @@ slot, and with another slot its files are opened anew (ConsumeQueueTable.at_slot
 files anew when FILES_GENERATION changes.
 
 After a power loss in between the shared state does not count. Without deleted.json recovery makes
-all units again, as for a deletion that was never begun.
+all units again, as for a deletion that was never begun; because of the checkpoint it reads the
+whole log for them.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from storage.configs.deleted_topics import put_deleted_topics, stage_deleted_top
 from storage.coordination.kept_links import KeptLinks
 from storage.coordination.shared_state import GONE, STAGE_DELETE, STAGE_NONE, Word
 from storage.errors import StoreContradictionError
+from storage.files.checkpoint_file import StoreCheckpoint
 from storage.queue.deletion import refuse_deletion, remove_queue_files
 
 if TYPE_CHECKING:
@@ -81,6 +84,7 @@ def finish_deletion(fs: FileSystem, root: Path, shared: SharedState) -> None:
         shared.set_synced_offset(slot, 0)
     words[Word.FILES_GENERATION] = words[Word.FILES_GENERATION] + 1
     KeptLinks(fs, root).forget_topic(topic)
-    remove_queue_files(fs, root, topic)
-    put_deleted_topics(root, fs)
+    with StoreCheckpoint(fs, root).distrusting_queues():
+        remove_queue_files(fs, root, topic)
+        put_deleted_topics(root, fs)
     words[Word.FILES_GENERATION] = words[Word.FILES_GENERATION] + 1

@@ -19,9 +19,10 @@ from storage.configs.deleted_topics import (
 from storage.coordination.exclusive import distrust_shared_state
 from storage.errors import StoreNotWritableError
 from storage.files.access import refuse_unwritable_folders
+from storage.files.checkpoint_file import StoreCheckpoint
 from storage.files.fs import FileSystem
 from storage.files.queue_folders import is_queue_number
-from storage.format.names import CONSUMEQUEUE, CONSUMEQUEUE_EXT, OURS
+from storage.format.names import ABORT, CONSUMEQUEUE, CONSUMEQUEUE_EXT, OURS
 
 if TYPE_CHECKING:
     from storage.readonly import StoreView
@@ -40,8 +41,9 @@ def delete_queues(
     The next message of the topic gets queue offset 0. ``view`` reads the store and is of no use
     afterwards. ``before`` is called when nothing refuses the deletion, and may refuse it by
     raising; what needs room on the disk is done by then. On the device when this returns. A death
-    in between deletes nothing: the next writer makes all units again, as long as the deletion is
-    not noted. Raises StoreNotWritableError, and what :func:`refuse_deletion` raises: unless
+    in between deletes nothing: the store looks as after a crash with nothing on the device for
+    certain, so the next writer makes all units again from the whole log, as long as the deletion
+    is not noted. Raises StoreNotWritableError, and what :func:`refuse_deletion` raises: unless
     ``before`` has returned, nothing is changed.
     """
     fs = fs or FileSystem()
@@ -52,8 +54,16 @@ def delete_queues(
         distrust_shared_state(fs, root)
         stage_deleted_topic(root, topic, log_end, log_min, fs)
         before()
-        count = remove_queue_files(fs, root, topic)
-        put_deleted_topics(root, fs)
+        was_closed = not (root / ABORT).exists()
+        if was_closed:
+            fs.touch(root / ABORT)
+            fs.sync_dir(root)
+        with StoreCheckpoint(fs, root).distrusting_queues():
+            count = remove_queue_files(fs, root, topic)
+            put_deleted_topics(root, fs)
+        if was_closed:
+            fs.unlink(root / ABORT)
+            fs.sync_dir(root)
     except OSError as error:
         where = Path(error.filename) if error.filename else root
         raise StoreNotWritableError(where, error.strerror or str(error)) from error

@@ -16,8 +16,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from storage.append.checkpoint_file import StoreCheckpoint
 from storage.configs.config_file import give_up
+from storage.files.checkpoint_file import StoreCheckpoint
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, PRE_BLANK, PRE_BLANK_SIZE
 from storage.format.names import OURS, SET_ASIDE_FOLDER, file_name
 

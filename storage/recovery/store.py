@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from storage.append.checkpoint_file import StoreCheckpoint
 from storage.configs.deleted_topics import STAGED_FILE, end_deleted_topics, read_deleted_topics
 from storage.coordination.shared_state import STATE_CLOSED, Word
+from storage.files.checkpoint_file import StoreCheckpoint
 from storage.files.read_files import StoreFiles
 from storage.format.names import ABORT, OURS
 from storage.read.log_presence import check_log_is_here

@@ -18,13 +18,17 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from storage.config import FIXED_FIELDS
-from storage.configs.deleted_topics import deleted_topics_for_reading
+from storage.configs.deleted_topics import (
+    STAGED_FILE,
+    DeletedTopics,
+    deleted_topics_for_reading,
+)
 from storage.errors import StoreNotReadableError, StoreNotWritableError
 from storage.files.checksum import Tick, checksum_of, no_tick
 from storage.files.creating import create
 from storage.files.fs import FileSystem
 from storage.files.ownership import forget_store, note_store
-from storage.format.names import ABORT, SNAPSHOT_MANIFEST
+from storage.format.names import ABORT, OURS, SNAPSHOT_MANIFEST
 from storage.readonly import StoreView
 
 from .archive import check_packing, is_archive_name, write_archive
@@ -129,20 +133,27 @@ def stage_store(
 ) -> StagedSnapshot:
     """Copy everything that belongs to a snapshot into the missing folder ``stage``, unsynced.
 
-    If a topic was deleted meanwhile, which removes its files one by one, it begins anew.
+    If a deletion of a topic, which removes its files one by one, began or ended meanwhile, it
+    begins anew. During all of one the copy is that of a crash: its checkpoint vouches for no unit.
     """
     for attempt in count():
-        deleted = deleted_topics_for_reading(root)
+        deleted = _deletions(root)
         here = stage.with_name(f"{stage.name}-{attempt}")
         begin_store(here, own(folder_mode(root)))
         staged = _stage(root, here, fs, FileCopier(fs, copies_only=copies_only), phase)
-        if deleted_topics_for_reading(root) == deleted or attempt == _TRIES:
+        if _deletions(root) == deleted or attempt == _TRIES:
             here.rename(stage)
             forget_store(here)
             note_store(stage, own(folder_mode(root)))
             return staged
         phase("a topic was deleted meanwhile: once more", None)
     raise AssertionError
+
+
+def _deletions(root: Path) -> tuple[DeletedTopics, bool]:
+    """The topics that were deleted, and whether one is being deleted, or was when its writer
+    died."""
+    return deleted_topics_for_reading(root), (root / OURS / STAGED_FILE).exists()
 
 
 def _stage(

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from storage.append.checkpoint_file import StoreCheckpoint
 from storage.coordination.shared_state import (
     FILES_CONTRADICT,
     SYNC_FAILED,
@@ -22,6 +21,7 @@ from storage.coordination.shared_state import (
     Word,
 )
 from storage.errors import StoreBrokenError, StoreContradictionError, StoreNotWritableError
+from storage.files.checkpoint_file import StoreCheckpoint
 from storage.files.fs import FileSystem
 from storage.readonly import StoreView
 from storage.results import PutMessageStatus

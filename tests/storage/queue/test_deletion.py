@@ -1,6 +1,7 @@
 """Queues of a topic that is deleted: gone for writers, readers, recovery and the check."""
 
 import errno
+import itertools
 import os
 import shutil
 from contextlib import suppress
@@ -191,7 +192,7 @@ class Dies(FileSystem):
         super().sync_dir(path)
 
 
-@pytest.mark.parametrize("most", range(12))
+@pytest.mark.parametrize("most", range(13))
 def test_a_death_in_between_deletes_nothing_or_everything(root, most):
     # Several files, so that a queue may lack its end.
     put(root, TOPIC, 0, *[f"more{number}" for number in range(30)])
@@ -203,10 +204,38 @@ def test_a_death_in_between_deletes_nothing_or_everything(root, most):
         report = fsck(view)
         assert (report.errors, report.warnings) == (0, 0), report.findings
         assert found(view, TOPIC) in (before, [])
-        assert bool(found(view, TOPIC)) == bool(found(view, TOPIC, 1)) == (most < 10)
+        assert bool(found(view, TOPIC)) == bool(found(view, TOPIC, 1)) == (most < 11)
     assert delete(root) in (0, 2)
     put(root, TOPIC, 1, "new")
     assert (names(root, TOPIC, 1), names(root, TOPIC)) == (["new"], [])
+
+
+def log_files(root):
+    return len(list((root / "commitlog").iterdir()))
+
+
+@pytest.mark.parametrize("most", range(16))
+def test_nor_does_a_death_where_the_records_lie_before_the_last_files_of_the_log(root, most):
+    """A recovery after a clean exit begins there, as RocketMQ's does."""
+    put(root, TOPIC, 0, *[f"more{number}" for number in range(30)])
+    before = names(root, TOPIC)
+    with MessageStore.open(root) as store:
+        for number in itertools.count():
+            store.put(prepared((Sample(f"later{number}", OTHER, 0),)))
+            if log_files(root) == 7:
+                break
+    checkpoint = (root / "checkpoint").read_bytes()
+    with StoreView.open(root) as view, alone(root), suppress(StoreNotWritableError):
+        delete_queues(view, TOPIC, Dies(most))
+    if most == 15:  # all of it is done
+        assert (root / "checkpoint").read_bytes() == checkpoint
+        assert not (root / "abort").exists()
+    put(root, OTHER, 0, "next")
+    with StoreView.open(root) as view:
+        report = fsck(view)
+        assert (report.errors, report.warnings) == (0, 0), report.findings
+        assert found(view, TOPIC) in (before, [])
+        assert bool(found(view, TOPIC)) == bool(found(view, TOPIC, 1)) == (most < 11)
 
 
 def test_topics_without_records_in_the_log_are_forgotten(tmp_path):

@@ -7,6 +7,7 @@ import os
 import shutil
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from storage.coordination.exclusive import alone
 from storage.errors import StoreInUseError, StoreNotFoundError, StoreNotWritableError
 from storage.files.fs import FileSystem
 from storage.format.properties import encode_properties
+from storage.queue.deletion import delete_queues
 from storage.readonly import StoreView
 from storage.store import MessageStore
 from storage.tools.fsck.fsck import fsck
@@ -137,6 +139,50 @@ def test_a_topic_that_is_deleted_meanwhile_is_left_out(root, tmp_path, what):
     restore_snapshot(open_snapshot(tmp_path / "snap"), tmp_path / "new", run="x")
     with StoreView.open(tmp_path / "new") as view:
         assert view.queue_bounds("A", 0) == view.queue_bounds("A", 1) == (0, 15)
+
+
+class DiesAtQueueFiles(FileSystem):
+    """Removes the last file of a queue, and nothing more."""
+
+    def sync_dir(self, path):
+        if path.parent.name == "consumequeue":
+            raise OSError(5, "dead")
+        super().sync_dir(path)
+
+
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+def test_a_deletion_of_a_topic_that_died_has_all_its_messages_in_the_copy(root, tmp_path, when):
+    clock = Ticking()
+    with open_store(root, clock=clock) as store:
+        for sample in batch("kept", 10, "Z", (0, 1)):
+            store.put(prepared([sample]))
+        for _ in range(3):  # the checkpoint vouches for the log files with these messages
+            clock.now += 60_000
+            fill(store, "m", 100)
+    with StoreView.open(root) as view:
+        before = [view.queue_bounds("Z", queue_id) for queue_id in (0, 1)]
+
+    def delete():
+        with StoreView.open(root) as view, alone(root), suppress(StoreNotWritableError):
+            delete_queues(view, "Z", DiesAtQueueFiles())
+        assert not (root / "consumequeue/Z/0").exists()
+
+    class Deleting(FileSystem):
+        done = when == "before"
+
+        def link(self, source, name):
+            if not self.done and "consumequeue/A" in str(source):
+                self.done = True
+                delete()
+            super().link(source, name)
+
+    if when == "before":
+        delete()
+    take_snapshot(root, tmp_path / "snap", now_ms=1, fs=Deleting())
+    restore_snapshot(open_snapshot(tmp_path / "snap"), tmp_path / "new", run="x")
+    with StoreView.open(tmp_path / "new") as view:
+        copied = [view.queue_bounds("Z", queue_id) for queue_id in (0, 1)]
+    assert copied == before == [(0, 5), (0, 5)]
 
 
 def test_files_of_a_rebuild_that_runs_or_was_killed_stay_out(root, tmp_path):

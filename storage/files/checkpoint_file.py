@@ -5,7 +5,8 @@ Written only after the syncs that it reports (org.apache.rocketmq.store.StoreChe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,3 +50,15 @@ class StoreCheckpoint:
             sync(fd)
         finally:
             self._fs.close(fd)
+
+    @contextmanager
+    def distrusting_queues(self) -> Iterator[None]:
+        """Have the checkpoint say, during the block, that the device has no unit for certain, so
+        that a recovery reads the whole log. On the device when the block begins. If it raises, the
+        next checkpoint that is written vouches for units again."""
+        before = self.read()
+        if before.logics_msg_timestamp:
+            self.write(before._replace(logics_msg_timestamp=0), self._fs.sync)
+        yield
+        if before.logics_msg_timestamp:
+            self.write(before, self._fs.sync)
