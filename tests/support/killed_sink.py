@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from itertools import count
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa  # once, before the forks
 
@@ -30,6 +31,15 @@ MOST_KILLS = 4
 """Of one batch."""
 
 
+class Kill(NamedTuple):
+    """When an attempt is killed."""
+
+    after: float
+    """Seconds."""
+    once_begun: bool
+    """They count from the mark that the batch has begun; else from the start of the attempt."""
+
+
 def kill_commits(folder: str, seed: int, kills: int) -> dict[str, object]:
     """Commit batches, killing most attempts; ``failures`` names what is missing or doubled."""
     chance = random.Random(seed)
@@ -39,12 +49,12 @@ def kill_commits(folder: str, seed: int, kills: int) -> dict[str, object]:
     sent: list[str] = []
     usual = 0.05
     killed = begun = batch = 0
-    while killed < kills:
+    while killed < kills or not begun:  # a test of kills needs one in the middle of a commit
         bodies = [f"{batch}-{number}" for number in range(ROWS)]
         for attempt in count():
             at_once = not batch or attempt == MOST_KILLS  # the first one shows how long it takes
-            kill_after = None if at_once else chance.random() * usual
-            done, took, was_begun = _attempt(root, staging, batch, bodies, chance, kill_after)
+            kill = None if at_once else Kill(chance.random() * usual, chance.random() < 0.5)
+            done, took, was_begun = _attempt(root, staging, batch, bodies, chance, kill)
             begun += was_begun
             if done:
                 usual = max(usual, took) if not batch else usual
@@ -64,7 +74,7 @@ def _attempt(
     batch: int,
     bodies: list[str],
     chance: random.Random,
-    kill_after: float | None,
+    kill: Kill | None,
 ) -> tuple[bool, float, bool]:
     """One attempt, in a process of its own: whether it ended, its time, whether it had begun."""
     cuts = chance.randint(1, 4)  # Spark may cut the rows in another way each time
@@ -83,13 +93,20 @@ def _attempt(
     os.close(writing)
     os.read(reading, 1)
     start = time.monotonic()
-    if kill_after is not None:
-        time.sleep(kill_after)  # not to wait for anything: the instant of the kill is random
+    if kill is not None:
+        while kill.once_begun and _is_running(child) and not has_begun(root, WRITE):
+            pass  # what remains of a commit after its mark is too short for a sleep
+        time.sleep(kill.after)  # not to wait for anything: the instant of the kill is random
         os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     os.close(reading)
     took = time.monotonic() - start
     return status == 0, took, has_begun(root, WRITE)
+
+
+def _is_running(child: int) -> bool:
+    """Whether a child of this process has not ended; it stays to be waited for."""
+    return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
 
 
 def stage_rows(root: Path, folder: Path, partition: int, bodies: list[str]) -> StagedPart | None:
