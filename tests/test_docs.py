@@ -17,7 +17,7 @@ from broker.retry.redrive_properties import LINEAGE_PROPERTIES
 from rmqctl import exit_codes
 from storage.config import SMALL_STORE, StoreConfig
 from storage.configs.checksummed_json import seal
-from storage.configs.progress_log import EXPORTED, QUEUES, ProgressLog, table_line
+from storage.configs.progress_log import EXPORTED, EXPORTING, QUEUES, ProgressLog, table_line
 from storage.configs.progress_rows import KnownRows
 from storage.configs.progress_table import ProgressTable, QueueProgress
 from storage.coordination.shared_state import (
@@ -144,7 +144,9 @@ def progress_log() -> str:
     log = ProgressLog(Path("offsets.log"), first, 0, KnownRows)
     commit = log.line_of({QUEUES: {"TopicTest@g1": {0: QueueProgress(0, 6)}}})
     log.note_written(commit)
-    return (first + commit + log.line_of({EXPORTED: True})).decode().replace("\n", "")
+    begun = log.line_of({EXPORTING: True})
+    log.note_written(begun)
+    return (first + commit + begun + log.line_of({EXPORTED: True})).decode().replace("\n", "")
 
 
 def journal_line() -> str:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
+from storage.format.shapes import time_or_none
 from storage.read.log_cut import LogCut
 from storage.retention import LogFilesDue
 
@@ -210,7 +211,7 @@ class KeptQueue:
             place, stored = places.get(offset, (None, None))
             due = None if place is None else moment.due.of(place)
             size = sizes[offset]
-            self.heads[offset] = size, stored, due
+            self.heads[offset] = size, time_or_none(stored), due
             if place is not None and stored is not None and size is not None:
                 self._places[offset] = place
 
@@ -225,7 +226,8 @@ class KeptQueue:
         for offset in offsets:
             place, size, _ = units[offset - first]
             stored = view.record_timestamp(place, size)
-            self.heads[offset] = sums[high - offset - 1], stored, moment.due.of(place)
+            due = moment.due.of(place)
+            self.heads[offset] = sums[high - offset - 1], time_or_none(stored), due
             if stored is not None:
                 self._places[offset] = place
         return True

@@ -12,6 +12,7 @@ from storage.configs.consumer_offsets import topic_at_group
 from storage.configs.offset_samples import Change, OffsetSamples, SampleHistory
 from storage.errors import CorruptFileError
 from storage.format.message import dlq_topic, retry_topic
+from storage.format.shapes import time_or_none
 from storage.read.log_cut import LogCut
 from storage.retention import LogFilesDue, RetentionRules, log_files, rules_of
 
@@ -389,10 +390,8 @@ class _Queues:
         heads: dict[int, Head] = {}
         for offset in first:
             place, stored = places.get(offset, (None, None))
-            if stored is not None and stored < 0:  # damaged: no checksum covers it
-                stored = None
             due = None if place is None else self._due.of(place)
-            heads[offset] = unread.get(offset), stored, due
+            heads[offset] = unread.get(offset), time_or_none(stored), due
         arrivals = self._arrivals
         rate = None if arrivals is None else arrivals.rate(topic, queue_id, ends, low, high)
         return QueueNow(low, high, rate, ends, heads)

@@ -262,6 +262,7 @@ class BrokerParts(ForkAware):
             now=self._now,
             max_message_size=self._max_message_size,
             multi_dispatch=self._multi_dispatch,
+            stored_retry=lambda: self._progress.rest_on_log(),  # most producers need no progress
         )
 
     @made_once

@@ -224,6 +224,7 @@ class ConsumerOffsetManager:
             self._now,
             notify=self._notify_moved,
             processes=self._processes,
+            sync_log=lambda: self._sync_log_to(self._log_end()),
         ).moves
 
     def correct(

@@ -5,7 +5,8 @@
 1. Hold ``lock``, which keeps a Java broker out and other processes away from config files.
 2. Call ``before``: last refusals, and copies of files that are about to be replaced.
 3. Take over pending commits (storage.configs.pending_commits), so that the journal's old values
-   are the offsets that groups really had, and an undo brings back those.
+   are the offsets that groups really had, and an undo brings back those. The log is synced before:
+   they may pass over messages whose retries are its last records.
 4. Under the lock of offsets: ``check``, the journal's entry, our file and Java's.
 5. Release ``lock`` and notify running consumers, which go on from the new offsets.
 
@@ -32,6 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from storage.configs.consumer_offsets import split_topic_at_group
@@ -61,6 +63,7 @@ def move_offsets(
     *,
     notify: Callable[[str, str, list[int]], None],
     processes: Path | None,
+    sync_log: Callable[[], None],
     lock: AbstractContextManager[Any] | None = None,
     before: Callable[[], None] | None = None,
     check: Callable[[Moves], None] | None = None,
@@ -69,16 +72,17 @@ def move_offsets(
     """Move offsets, None forgets one; all or nothing, on the device when this returns.
 
     ``notify`` gets group, topic and queue ids, once for each group and topic. ``processes`` is the
-    folder with the pending commits of processes, None for no such folder. ``before`` and ``check``
-    may refuse by raising. For ``check``, ``note``, ``now``, ``damaged`` and errors see
-    :func:`move_progress`. The lock raises StoreInUseError for a Java broker, and
-    WriteLockTimeoutError. After any error nothing has changed, but with ``damaged``.
+    folder with the pending commits of processes, None for no such folder; ``sync_log`` is called
+    before such commits count. ``before`` and ``check`` may refuse by raising. For ``check``,
+    ``note``, ``now``, ``damaged`` and errors see :func:`move_progress`. The lock raises
+    StoreInUseError for a Java broker, and WriteLockTimeoutError. After any error nothing has
+    changed, but with ``damaged``.
     """
     with nullcontext() if lock is None else lock:
         if before is not None:
             before()
         if processes is not None and not damaged:
-            take_over_pending_commits(file, processes)
+            take_over_pending_commits(file, processes, sync_log)
         moved = move_progress(file, journal, targets, note, now, check, damaged=damaged)
     queues: dict[tuple[str, str], list[int]] = {}
     for key, queue_id in targets:
@@ -107,6 +111,7 @@ def move_offsets_of_store(
     out. Else as :func:`move_offsets`. Blocks up to 10 s for the lock.
     """
     from broker.members.notices import tell_reset
+    from storage.append.flush import sync_newest_log_files
     from storage.configs.journal import Journal
     from storage.configs.progress import ProgressFile
     from storage.coordination.config_lock import config_lock
@@ -122,6 +127,7 @@ def move_offsets_of_store(
         now,
         notify=notify,
         processes=processes_folder(root),
+        sync_log=partial(sync_newest_log_files, root),
         lock=None if alone else config_lock(root),
         before=before,
         check=check,
@@ -136,10 +142,15 @@ def processes_folder(root: Path) -> Path:
     return root / OURS / MEMBERS_FOLDER
 
 
-def take_over_pending_commits(file: ProgressFile, processes: Path) -> None:
-    """Commit what processes have in memory, of living ones and of dead ones."""
-    for path in notes_in(processes):
-        offered = dict(read_notes(path))
+def take_over_pending_commits(
+    file: ProgressFile, processes: Path, sync_log: Callable[[], None]
+) -> None:
+    """Commit what processes have in memory, of living ones and of dead ones; ``sync_log`` comes
+    before."""
+    offers = [dict(read_notes(path)) for path in notes_in(processes)]
+    if any(offers):
+        sync_log()
+    for offered in offers:
         if offered:
             file.commit(offered)
 

@@ -82,6 +82,8 @@ class Sender:
 
     ``put``, ``put_message`` and ``put_sent`` are MessageStore's, None where the store is open for
     reading only; ``multi_dispatch``: single messages fill light queues (enableMultiDispatch).
+    ``stored_retry`` is called after each message for a retry topic: progress past the message that
+    it is a copy of may follow.
     """
 
     def __init__(
@@ -99,8 +101,10 @@ class Sender:
         put_sent: Callable[[Message, int, SendTemplate], SendResult | None] | None = None,
         put_sent_batch: Callable[[Sequence[Message], int, SendTemplate], Any] | None = None,
         multi_dispatch: bool = False,
+        stored_retry: Callable[[], None] = lambda: None,
     ) -> None:
         self._multi_dispatch = multi_dispatch
+        self._stored_retry = stored_retry
         self._broker_name = config.broker_name
         self._topics = topics
         self._groups = groups
@@ -135,13 +139,14 @@ class Sender:
         config = asked = self._topic(topic, options)
         queue_id = self._queue(config, queue_id)
         target, target_queue = topic, queue_id
-        if topic.startswith(RETRY_GROUP_TOPIC_PREFIX) and self._is_dead(topic, options):
+        is_retry = topic.startswith(RETRY_GROUP_TOPIC_PREFIX)
+        if is_retry and self._is_dead(topic, options):
             config = self._topics.for_own_use(dlq_topic(group_of_retry(topic)), DLQ_NUMS_PER_GROUP)
             target, target_queue = config.topic_name, 0
         unique_id = "" if has_id(message) else self._unique_ids.next(self._now())
         known = self._known_origin[-1]
         origin = self._origin(options, config)
-        if origin is known and self._put_sent is not None and target is topic:
+        if origin is known and self._put_sent is not None and not is_retry:
             self._remember(config, options, origin)
         try:
             inner, msg_id = self._builder.build(message, target, target_queue, unique_id, origin)
@@ -153,7 +158,10 @@ class Sender:
         except WRONG_TYPES:
             check_types((message,))
             raise
-        return self._sent(result, topic, queue_id, msg_id)
+        sent = self._sent(result, topic, queue_id, msg_id)
+        if is_retry:
+            self._stored_retry()
+        return sent
 
     def send_batch(
         self, messages: Sequence[Message], queue_id: int | None, options: SendOptions

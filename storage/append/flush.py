@@ -21,7 +21,7 @@ from storage.coordination.shared_state import SYNC_FAILED, SharedState, Word
 from storage.errors import StoreBrokenError, StoreNotWritableError, WriteLockTimeoutError
 from storage.files.bounded import read_first
 from storage.files.checkpoint_file import StoreCheckpoint
-from storage.files.fs import NotOpenedError
+from storage.files.fs import FileSystem, NotOpenedError
 from storage.format.checkpoint import CheckpointData
 from storage.format.cq_unit import CQ_STORE_UNIT_SIZE, MAX_QUEUE_OFFSET
 from storage.format.index_file import INDEX_HEADER_SIZE, IndexHeader
@@ -41,12 +41,37 @@ from .group_commit import GroupCommit
 if TYPE_CHECKING:
     from storage.config import StoreConfig
     from storage.coordination.write_lock import WriteLock
-    from storage.files.fs import FileSystem
 
 _FAILED: Final = Word.FAILED
 _FLUSHED_TO: Final = Word.FLUSHED_TO
 _LOG_END: Final = Word.LOG_END
 _MANY_FILES: Final = 64
+_NEWEST: Final = 3
+"""Log files that may have something that is not synced."""
+
+
+def sync_newest_log_files(root: Path) -> None:
+    """Sync the end of the log of a store that this process need not have open.
+
+    That is the newest files: writers sync the log each 500 ms, and hardly fill one meanwhile.
+    Raises StoreNotWritableError.
+    """
+    fs = FileSystem()
+    folder = root / COMMITLOG
+    if not folder.is_dir():
+        return
+    try:
+        paths = sorted(path for path in folder.iterdir() if parse_file_name(path.name) is not None)
+        for path in paths[-_NEWEST:]:
+            with suppress(FileNotFoundError):  # retention deleted it meanwhile
+                fd = fs.open(path, writable=False)
+                try:
+                    fs.sync(fd)
+                finally:
+                    fs.close(fd)
+        fs.sync_dir(folder)
+    except OSError as error:
+        raise StoreNotWritableError(folder, error.strerror or str(error)) from error
 
 
 class _GrownQueue(NamedTuple):

@@ -181,7 +181,7 @@ class Journal:
             self._fs.sync(fd)
         finally:
             self._fs.close(fd)
-        if path != self._named:  # the process that made it may have died before this
+        if not size or path != self._named:  # the process that made it may have died before this
             self._fs.sync_dir(self.path.parent)
             self._fs.sync_dir(self.path)
             self._named = path

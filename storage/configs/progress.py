@@ -44,6 +44,7 @@ from .consumer_offsets import (
 from .progress_log import (
     CHANGE,
     EXPORTED,
+    EXPORTING,
     NEXT_JAVA,
     QUEUES,
     REMEDY,
@@ -95,8 +96,9 @@ class ProgressFile:
         """A sync of the log failed: what it has may be on no device."""
         self._synced: Place | None = None
         """The last line that was written here: on the device, whichever thread read it first."""
-        self._named: tuple[int, int] | None = None
-        """Inode and length of the table of the log whose name this process has synced."""
+        self._named: tuple[int, str] | None = None
+        """The log whose name this process has synced: its inode, which may be used again after it,
+        and the sum of its table."""
         self._long_from = 0
         """A log of fewer bytes is not replaced: there was no room when it was tried."""
         self._table: ProgressTable | None = None
@@ -144,6 +146,7 @@ class ProgressFile:
                 return self._commit_to_table(offered)
             fd, log = opened
             try:
+                self._settle_export(opened)
                 with self._lock:
                     merged, rows = _merged(log.table, offered)
                 if rows:
@@ -239,10 +242,12 @@ class ProgressFile:
         with self._changing_files():
             with self._lock:
                 table = self._reader.load()
-            # Java's file first, the note of its content second: after a death in between, its
-            # values differ from the noted ones, so they would count as Java's own changes, and they
-            # are no older than the table they were made from.
+            # Java's file is written between two lines. After a death in between, the next writer
+            # finds the first of them and looks whether the file was written: else its values would
+            # count as changes by Java once there are newer ones here and Java has run.
             changed, was_exported = table.changed, table.is_exported
+            if not (changed or was_exported):
+                self._add_alone({EXPORTING: True})
             written = self._write_java(table)
             if changed or not was_exported:
                 self._note_exported(table, changed=changed)
@@ -298,6 +303,7 @@ class ProgressFile:
                         and self._reader.is_marked
                         and not self._distrusted
                     ):
+                        keeps_long |= log.is_exporting  # a table does not say so
                         is_replaced = not keeps_long and self._replace_long(log)
                         fit = None if is_replaced else log
             finally:
@@ -314,7 +320,7 @@ class ProgressFile:
             log.note_synced(self._synced)
             end, size = log.ending.end, log.size
             line = log.line_of(change) if rows is None else log.commit_line(rows)
-            named = log.inode, log.table_size
+            named = log.inode, log.table_crc
         fs = self._fs
         try:
             if size != end:
@@ -382,6 +388,7 @@ class ProgressFile:
         if opened is None:
             raise StoreNotWritableError(self.path, "another program changes it")
         try:
+            self._settle_export(opened)
             if java == sum_of(file):
                 self._add(opened, {**change, EXPORTED: True})
                 return
@@ -406,16 +413,27 @@ class ProgressFile:
     def _note_exported(self, table: ProgressTable, *, changed: bool) -> None:
         """Note that Java's file has the offsets of this table, which differs from our file's if it
         has ``changed``."""
+        if changed or not self._add_alone({EXPORTED: True}):
+            self._put(table)
+
+    def _add_alone(self, change: Mapping[str, Any]) -> bool:
+        """Add a line about Java's file; False where a table is to be written instead."""
         # The next commit replaces a long log: then those who read it since this note have the last
         # line that is in the table, and need not read the table.
-        opened = None if changed else self._open_to_add(keeps_long=True)
+        opened = self._open_to_add(keeps_long=True)
         if opened is None:
-            self._put(table)
-            return
+            return False
         try:
-            self._add(opened, {EXPORTED: True})
+            self._add(opened, change)
         finally:
             self._fs.close(opened[0])
+        return True
+
+    def _settle_export(self, opened: _Opened) -> None:
+        """Note that Java's file was written by a process that was killed before it noted so."""
+        log = opened[1]
+        if log.is_exporting and self._reader.has_java(log.table):
+            self._add(opened, {EXPORTED: True})
 
     def _write(self, table: ProgressTable) -> None:
         if table.changed:

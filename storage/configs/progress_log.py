@@ -7,14 +7,16 @@ last change that is in it.
     {"n":7,"after":"1b2c9f03","version":2,"lock_mtime_ns":...,"change_id":...,"queues":{...},
      "exported":{...}}                                                 the table (progress_table)
     {"n":8,"queues":{"T@g":{"0":[0,5]}}}                               a commit
-    {"n":9,"exported":true}                                            Java's file was written
-    {"n":10,"queues":{...},"change_id":5,"next_java":"<SHA-256>"}      a move that is under way
-    {"n":11,"settled":true,"exported":true}                            it was done
+    {"n":9,"exporting":true}                                           Java's file is written now
+    {"n":10,"exported":true}                                           it has this table's offsets
+    {"n":11,"queues":{...},"change_id":5,"next_java":"<SHA-256>"}      a move that is under way
+    {"n":12,"settled":true,"exported":true}                            it was done
 
 A change has the resulting generation and offset of each of its queues, so a change that is applied
 twice does no harm. A move counts from the moment at which Java's file has the SHA-256 that it
-names; ``settled`` says how it ended. ``after`` is the sum of the line that the table was made
-after, so a process that has applied that line has the table already.
+names; ``settled`` says how it ended. A writer that finds ``exporting`` in the last line looks
+whether Java's file was written, before it adds a change. ``after`` is the sum of the line that the
+table was made after, so a process that has applied that line has the table already.
 
 **The end of the log.** A change is acknowledged once it is synced, and a sync covers all bytes
 before it. So a kill or a power loss leaves, after the last acknowledged line, a line that is cut
@@ -58,6 +60,7 @@ N: Final = "n"
 AFTER: Final = "after"
 SYNCED: Final = "synced"
 QUEUES: Final = "queues"
+EXPORTING: Final = "exporting"
 EXPORTED: Final = "exported"
 CHANGE: Final = "change_id"
 NEXT_JAVA: Final = "next_java"
@@ -68,7 +71,8 @@ _VERSIONED: Final = members({"version": whole(2, MAX_VERSION)})
 TABLE: Final = members({N: _NUMBER, AFTER: maybe(text)})
 """The shape of a table's members that are not the table's."""
 _CHANGE: Final = members(
-    {N: _NUMBER}, {SYNCED: _NUMBER, EXPORTED: flag, NEXT_JAVA: text, SETTLED: flag}
+    {N: _NUMBER},
+    {SYNCED: _NUMBER, EXPORTING: flag, EXPORTED: flag, NEXT_JAVA: text, SETTLED: flag},
 )
 _LARGE: Final = 32 << 10
 """Bytes of a table from which on only its rows are parsed, as what Java's file had last is half of
@@ -141,9 +145,13 @@ class ProgressLog:
             raise self.damage(len(first), "its first line does not end")
         self.table.changed = False
         self.move: Move | None = None
+        self.is_exporting = False
+        """Whether Java's file was about to get the offsets of ``table`` when the last line was
+        written."""
         self.table_size = len(first) + 1
+        self.table_crc = _crc_of(first)
         n = entry[N]
-        self.ending = Ending(self.table_size, n, n, 0, first[:MOST_KNOWN], _crc_of(first))
+        self.ending = Ending(self.table_size, n, n, 0, first[:MOST_KNOWN], self.table_crc)
         self._add(data, self.table_size)
 
     @classmethod
@@ -169,8 +177,9 @@ class ProgressLog:
         if not separator or body_of(first) is None:
             return False
         self.inode, self.size, self.table_size = inode, len(data), len(first) + 1
+        self.table_crc = _crc_of(first)
         self.ending = Ending(
-            self.table_size, known.n, known.n, 0, first[:MOST_KNOWN], _crc_of(first)
+            self.table_size, known.n, known.n, 0, first[:MOST_KNOWN], self.table_crc
         )
         self._add(data, self.table_size)
         return True
@@ -247,7 +256,7 @@ class ProgressLog:
             return
         # Wherever this is broken off the line is read once more, which does no harm.
         self._put(rows, self.table.change_id)
-        self.table.changed = False
+        self.table.changed = self.is_exporting = False
         end = known.end + len(line)
         n = known.n + 1
         self.ending = Ending(end, n, n, known.end, line[:-1][:MOST_KNOWN], _crc_of(line))
@@ -336,6 +345,7 @@ class ProgressLog:
             if entry.get(EXPORTED):
                 self.table.note_exported()
             self.table.changed = False
+        self.is_exporting = bool(entry.get(EXPORTING))
         self.ending = Ending(
             position + len(line) + 1,
             known.n + 1,

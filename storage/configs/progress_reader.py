@@ -175,6 +175,8 @@ class ProgressReader:
         """The table of a log; with the move that is under way, if Java's file has it."""
         table, move, n = log.table.copy(), log.move, log.ending.n
         if move is None:
+            if log.is_exporting and self.has_java(table):
+                table.note_exported()
             return table
         if sum_of(consumer_offset_file(self._root)) == move.next_java:
             table = log.moved()
@@ -220,6 +222,11 @@ class ProgressReader:
             return consumer_offset_file(self._root, self._fs).load()
         except CorruptFileError:
             return LoadedConfig({}, ConfigSource.NONE, None)
+
+    def has_java(self, table: ProgressTable) -> bool:
+        """Whether Java's file has all offsets of a table, and no other."""
+        loaded = self.load_java()
+        return loaded.source is ConfigSource.FILE and (loaded.made or {}) == table.offsets()
 
     def lock_mtime_ns(self) -> int | None:
         """When Java last started, None if it never has."""

@@ -37,6 +37,12 @@ _OF_ALL: Final[dict[Shape, Callable[[Collection[Any]], bool]]] = {}
 """For shapes of numbers: whether many values have the shape, without a step of Python for each."""
 
 
+def time_or_none(time_ms: int | None) -> int | None:
+    """A store time that a clock may have given; else None: it is damaged, as no checksum covers
+    it."""
+    return None if time_ms is None or not 0 <= time_ms <= MAX_TIME else time_ms
+
+
 class ShapeError(FormatError):
     """A value is not what it must be. ``place`` names its members from the outermost on."""
 

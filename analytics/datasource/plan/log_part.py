@@ -15,6 +15,7 @@ import numpy as np
 from storage.configs.deleted_topics import deleted_topics_for_reading
 from storage.format.delay import parse_delay_levels
 from storage.format.dispatch import read_request
+from storage.format.shapes import MAX_TIME
 from storage.format.sys_flag import REPLACED_FLAG, MessageSysFlag
 from storage.log.walk import LogWalk, StretchKind
 from storage.record_batch.queue_numbers import QueueNames
@@ -63,7 +64,7 @@ class LogPart(NamedTuple):
     messages: int
     queues: dict[_Queue, QueueShare]
     oldest_timestamp: int | None = None
-    """Store time (ms) of the first message."""
+    """Store time (ms) of the first message whose store time is known."""
 
 
 def read_part(
@@ -161,8 +162,10 @@ class _Reader:
         counts = single.astype(np.int64)
         np.add.at(counts, [row for row, _ in several], 1)
         rows = len(batch) if most is None else self._room(np.cumsum(counts), most)
-        if self._oldest is None and counts[:rows].any():
-            self._oldest = int(batch.store_timestamp[np.argmax(counts[:rows] > 0)])
+        if self._oldest is None:
+            times = batch.store_timestamp[:rows]
+            known = times[(counts[:rows] > 0) & (times >= 0) & (times <= MAX_TIME)]
+            self._oldest = int(known[0]) if len(known) else None
         self._add(numbers[:rows], batch, single[:rows])
         for row, (topic, queue_id, offset) in several:
             if row < rows:

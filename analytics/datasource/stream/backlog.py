@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from analytics.kernels.units import read_units
+from storage.format.shapes import time_or_none
 from storage.read.log_offsets import first_at
 from storage.readonly import StoreView
 
@@ -103,9 +104,9 @@ class Backlog(NamedTuple):
         return sum(max(0, first - queue.first) for queue, first in pairs)
 
     def oldest_timestamp(self) -> int | None:
-        """Store time (ms) of the oldest message; None without any, or if it cannot be read."""
+        """Store time (ms) of the oldest message whose store time is known; None without any."""
         with StoreView.open(self.path) as view:
-            times = [view.store_timestamp(*queue[:3]) for queue in self.queues]
+            times = [time_or_none(view.store_timestamp(*queue[:3])) for queue in self.queues]
         return min((time for time in times if time is not None), default=None)
 
 

@@ -9,7 +9,9 @@
     delays-ended.json   nothing: messages sent before their time come once more
     deliveries          no damage to report: a slot with a wrong sum is empty, and the next
                         delivery writes it
-    journal, samples, redrives   their lines that are whole
+    journal             its lines that are whole
+    samples             their lines before the first damaged one, on which the later ones build
+    redrives            their lines that are whole; nothing without the first one, the task
     offsets.json        nothing: its content is always the same, beside offsets.log
 
 ``offsets.log`` is not here, but for a line that a crash has cut short: evidence of progress is read
@@ -110,14 +112,12 @@ def damaged_own_files(
             continue
     yield from _end_of_log(root)
     for path in Journal(root).files():
-        yield from _lines(root, path, [JOURNAL_ENTRY], "changes in these lines")
+        yield from _lines(root, path, _OF_JOURNAL)
     for path in OffsetSamples(root).files():
-        yield from _lines(root, path, [SAMPLE], "what was sampled of groups then")
+        yield from _lines(root, path, _OF_SAMPLES)
     runs = RedriveRuns(root)
     for name in runs.names():
-        yield from _lines(
-            root, runs.path_of(name), [TASK, RECEIPT], "receipts; what was sent is found in the log"
-        )
+        yield from _lines(root, runs.path_of(name), _OF_REDRIVE)
 
 
 # -- files of one entry -----------------------------------------------------------------------
@@ -322,30 +322,65 @@ def _left_of(path: Path) -> dict[Any, Any]:
 # -- files of lines ---------------------------------------------------------------------------
 
 
-def _lines(root: Path, path: Path, shapes: list[Shape], cost: str) -> Iterator[OwnDamage]:
-    """Check the lines of a file; ``shapes`` are those of the first line and of all others."""
+class _Lines(NamedTuple):
+    """What lines a file has, and what is lost with a damaged one."""
+
+    first: Shape
+    others: Shape
+    cost: str
+    cost_of_first: str | None = None
+    """The same of the first line, where it is another."""
+    needs_first: bool = False
+    """Without the first line the others say nothing."""
+    builds: bool = False
+    """A line says nothing without those before it."""
+
+
+_OF_JOURNAL: Final = _Lines(JOURNAL_ENTRY, JOURNAL_ENTRY, "changes in these lines")
+_OF_SAMPLES: Final = _Lines(
+    SAMPLE,
+    SAMPLE,
+    "what was sampled of groups from then on, up to the next file",
+    needs_first=True,
+    builds=True,
+)
+_OF_REDRIVE: Final = _Lines(
+    TASK,
+    RECEIPT,
+    "receipts; what was sent is found in the log",
+    "the task and its receipts: what it has sent without a mark is sent again by the next one",
+    needs_first=True,
+)
+
+
+def _lines(root: Path, path: Path, kind: _Lines) -> Iterator[OwnDamage]:
+    """Check the lines of a file."""
     name = str(path.relative_to(root))
+    cost_of_first = kind.cost_of_first or kind.cost
     try:
         data = read_bounded(path)
     except FileNotFoundError:
         return
     except CorruptFileError as error:
-        yield OwnDamage(name, error.position, error.reason, lambda: None, _AWAY, cost)
+        yield OwnDamage(name, error.position, error.reason, lambda: None, _AWAY, cost_of_first)
         return
     bad: list[tuple[int, SealError]] = []
     good: list[bytes] = []
+    has_first = True
     position = 0
     for number, line in enumerate(data.split(b"\n")):
         try:
             if line.strip():
-                examine(line, shapes[min(number, len(shapes) - 1)])
-                good.append(line)
+                examine(line, kind.others if number else kind.first)
+                if not (bad and kind.builds):
+                    good.append(line)
         except SealError as wrong:
             bad.append((position + wrong.position, wrong))
+            has_first &= number > 0
         position += len(line) + 1
     if not bad:
         return
-    rest = b"".join(line + b"\n" for line in good)
+    rest = b"".join(line + b"\n" for line in good) if has_first or not kind.needs_first else None
     first, found = next(((at, each) for at, each in bad if not each.torn), bad[0])
     lines = "1 line is" if len(bad) == 1 else f"{len(bad)} lines are"
     yield OwnDamage(
@@ -353,10 +388,11 @@ def _lines(root: Path, path: Path, shapes: list[Shape], cost: str) -> Iterator[O
         first,
         f"{lines} damaged: {found.reason}",
         lambda: rest,
-        "its lines that are whole",
-        cost,
+        _AWAY if rest is None else _BEFORE if kind.builds else "its lines that are whole",
+        kind.cost if has_first else cost_of_first,
         torn=found.torn,
     )
 
 
 _AWAY: Final = "nothing: it goes to the quarantine"
+_BEFORE: Final = "its lines before the first damaged one"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,12 @@ from analytics.datasource.query.errors import OptionError
 from analytics.datasource.query.options import read_options
 from analytics.datasource.stream import backlog
 from analytics.datasource.stream.backlog import shares
+from storage.format.layout import SYS_FLAG_POSITION
 from tests.support import golden
 from tests.support.hand_made import TINY, HandMade
 from tests.support.spark_source import Stream, read_table
 
+STORE_TIMESTAMP_POSITION = SYS_FLAG_POSITION + 20
 CONFIG = TINY.with_(mapped_file_size_commit_log=4096, mapped_file_size_consume_queue=140)
 
 
@@ -123,6 +126,29 @@ def test_what_is_not_read_is_reported(tmp_path: Path) -> None:
     assert stream.reader.reportLatestOffset() == {
         "a": {"offset": made.log_end, "unreadMessages": 0, "unreadBytes": 0}
     }
+
+
+@pytest.mark.parametrize("way", ["records", "queues"])
+@pytest.mark.parametrize("stored", [1 << 60, -1, -(1 << 63)])
+def test_a_damaged_store_time_is_no_age_of_what_is_not_read(
+    tmp_path: Path, way: str, stored: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if way == "queues":
+        monkeypatch.setattr(log_part, "MOST_BYTES", 0)
+    made = store(tmp_path / "a", 60)
+    stream = Stream(tmp_path / "a", maxOffsetsPerTrigger="15")
+    assert len(stream.trigger()) == 15
+    place = made.messages[15].commitlog_offset + STORE_TIMESTAMP_POSITION
+    begin = place // 4096 * 4096
+    with (tmp_path / "a" / "commitlog" / f"{begin:020d}").open("r+b") as file:
+        file.seek(place - begin)
+        file.write(stored.to_bytes(8, "big", signed=True))
+    since = time.time_ns() // 1_000_000
+    report = stream.reader.reportLatestOffset()
+    until = time.time_ns() // 1_000_000
+    assert report is not None
+    oldest = made.messages[16].store_timestamp
+    assert since - oldest <= report["a"]["unreadAgeMs"] <= until - oldest
 
 
 def test_shares_are_in_proportion_and_add_up() -> None:

@@ -12,6 +12,7 @@ from analytics.lag.trend import TREND_WINDOW_MS
 from broker.embedded.broker import EmbeddedBroker
 from storage.configs.consumer_offsets import topic_at_group
 from storage.configs.offset_samples import OffsetSamples
+from storage.format.layout import SYS_FLAG_POSITION
 from storage.format.message import Message
 from tests.support.lag_world import QUEUES, TOPICS, T, World, sample_of
 
@@ -203,6 +204,21 @@ def test_what_cannot_be_read_is_read_again(tmp_path):
         assert queue.exists()
     assert damaged.queues[0].oldest_unread_timestamp is None
     assert mended.queues[0].oldest_unread_timestamp == T
+
+
+@pytest.mark.parametrize("stored", [253_402_300_800_000, 1 << 60, -1])
+def test_a_store_time_that_no_clock_gives_is_unknown(tmp_path, stored):
+    world = World(tmp_path / "s", 0)
+    world.writer.send(Message("a", b"x"), 0)
+    world.offsets = {("g0", "a"): {0: 0}}
+    world.writer.close()
+    with (tmp_path / "s" / "commitlog" / ("0" * 20)).open("r+b") as file:
+        file.seek(SYS_FLAG_POSITION + 20)
+        file.write(stored.to_bytes(8, "big", signed=True))
+    with EmbeddedBroker.open(world.root, read_only=True) as reader:
+        repeated = RepeatedLook(reader.view, OffsetSamples(world.root).read(0))
+        [seen] = repeated.look({}, world.readers(), world.now).group_lags
+    assert seen.queues[0].oldest_unread_timestamp is None
 
 
 def test_a_look_that_fails_leaves_nothing_half_done(tmp_path, monkeypatch):

@@ -64,12 +64,13 @@ def test_the_steps_have_one_order(file, root):
         lambda: 5,
         notify=lambda *where: steps.append(where),
         processes=root / "rmqctl" / "members",
+        sync_log=lambda: steps.append("sync"),
         lock=lock(),
         before=lambda: steps.append("before"),
         check=lambda moves: steps.append([old.offset for old, _ in moves.values()]),
     )
     moved = ("g", "T", [0, 2]), ("g", "U", [1])
-    assert steps == ["lock", "before", [7, None, None], "release", *moved]
+    assert steps == ["lock", "before", "sync", [7, None, None], "release", *moved]
     assert old_and_new(root) == [(7, 1), (None, 0), (None, None)]
 
 

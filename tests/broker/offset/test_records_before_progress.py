@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -11,8 +12,11 @@ from broker.api.send import SendOptions
 from broker.api.send_back import SendBackRequest
 from broker.api.transactions import EndTransactionRequest, LocalTransactionState
 from broker.embedded.broker import EmbeddedBroker
+from broker.offset.offset_move import move_offsets_of_store
 from broker.transaction.check import TransactionCheckService
+from storage.append import flush
 from storage.configs.progress import ProgressFile
+from storage.files.fs import FileSystem
 from storage.format.message import SCHEDULE_TOPIC, TRANS_HALF_TOPIC, Message
 from storage.format.message_id import parse_offset_msg_id
 from storage.format.sys_flag import MessageSysFlag
@@ -103,6 +107,59 @@ def test_what_another_process_sent_back_is_on_the_device_before_its_notes_count(
     after = power.lose()
     assert after.consumer_offsets()["g", "T"] == {0: 1}
     assert after.view.max_offset_in_queue(SCHEDULE_TOPIC, 2) == 1
+
+
+@pytest.mark.parametrize("is_dead", [False, True])
+def test_a_retry_that_is_sent_as_a_new_message_is_on_the_device_before_progress(power, is_dead):
+    """An orderly consumer sends it so, and one whose broker refuses a message that comes back."""
+    broker = power.start()
+    sent(broker)
+    broker.connect("a", RecordingClient())
+    broker.heartbeat(heartbeat("a", consumer("g", "T")))
+    options = SendOptions(reconsume_times=99 if is_dead else 0)
+    for number in range(1, 4):  # as a producer does that keeps its options
+        broker.send(Message("%RETRY%g", b"again"), 0, options)
+        broker.progress.commit("g", [OffsetCommit("T", 0, number)])
+    after = power.lose()
+    assert after.consumer_offsets()["g", "T"] == {0: 3}
+    assert after.max_offset("%DLQ%g" if is_dead else "%RETRY%g", 0) == 3
+
+
+def test_a_move_of_other_progress_takes_over_notes_after_the_log_is_synced(power):
+    owner, other = power.start(), power.start()
+    owner.connect("a", RecordingClient())
+    owner.heartbeat(heartbeat("a", consumer("g", "T")))
+    owner.send_message_back(back(sent(owner)))
+    owner.progress.note("g", OffsetCommit("T", 0, 1))
+    other.progress.move("h", {("T", 0): 0})
+    after = power.lose()
+    assert after.consumer_offsets()["g", "T"] == {0: 1}
+    assert after.view.max_offset_in_queue(SCHEDULE_TOPIC, 2) == 1
+
+
+def test_a_command_that_moves_progress_syncs_the_end_of_the_log_by_name(power, monkeypatch):
+    owner = power.start()
+    owner.connect("a", RecordingClient())
+    owner.heartbeat(heartbeat("a", consumer("g", "T")))
+    owner.send_message_back(back(sent(owner)))
+    owner.progress.note("g", OffsetCommit("T", 0, 1))
+    root = owner.view.root
+    synced = []
+
+    class Seen(FileSystem):
+        def sync(self, fd: int) -> None:
+            super().sync(fd)
+            synced.append(Path(f"/proc/self/fd/{fd}").readlink())
+
+        def sync_dir(self, path: Path) -> None:
+            super().sync_dir(path)
+            synced.append(path)
+
+    monkeypatch.setattr(flush, "FileSystem", Seen)
+    move_offsets_of_store(root, {("T@h", 0): 0}, {"command": "test"}, lambda: 5)
+    log = root / "commitlog"
+    assert synced == [*sorted(log.iterdir()), log]
+    assert owner.consumer_offsets()["g", "T"] == {0: 1}
 
 
 def test_commits_without_a_retry_sync_no_log(power):

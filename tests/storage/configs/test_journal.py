@@ -126,3 +126,20 @@ def test_an_entry_in_a_file_of_a_killed_process_syncs_its_name_first(tmp_path, m
         Journal(tmp_path, Dies()).append({"n": 4}, 8)
     journal.append({"n": 5}, 9)
     assert synced[2:] == [journal.path.parent, journal.path]
+
+
+def test_a_file_that_is_made_again_under_its_name_has_its_name_synced(tmp_path):
+    """The files of a journal are moved away to begin a new one."""
+    synced = []
+
+    class Seen(FileSystem):
+        def sync_dir(self, path):
+            super().sync_dir(path)
+            synced.append(path)
+
+    journal = Journal(tmp_path, Seen())
+    for number in (1, 2):
+        assert journal.append({"n": number}, number) == 1
+        assert synced == [journal.path.parent, journal.path] * number
+        (path,) = journal.files()
+        path.unlink()

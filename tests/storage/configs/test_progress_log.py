@@ -116,7 +116,7 @@ def test_lines_that_are_missing_or_twice_there_are_damage(path: Path) -> None:
 def test_lost_sectors_at_the_end_are_cut_and_those_before_it_are_damage(path: Path) -> None:
     root, whole = path.parents[1], path.read_bytes()
     start = whole.rindex(b"\n", 0, -1) + 1
-    wanted = seal({"n": 6, "synced": 4, "queues": {"T@g": {"0": [0, 8]}}}) + b"\n"
+    wanted = seal({"n": 7, "synced": 5, "queues": {"T@g": {"0": [0, 8]}}}) + b"\n"
     # What the next line does not cover must be gone.
     path.write_bytes(whole[:start] + bytes(len(wanted) - 4) + b'},"x":1}}\n')
     assert at(root) == (0, 5)
@@ -292,6 +292,23 @@ def test_a_commit_into_a_log_of_a_killed_process_syncs_its_name_first(path: Path
     assert at(root) == (0, 9)
 
 
+def test_a_new_log_with_the_inode_of_an_earlier_one_has_another_name(path: Path) -> None:
+    """The number of a file that is gone is used again, and tables of a store are as long."""
+    root, device = path.parents[1], NamesOnTheDevice(path)
+    file = ProgressFile(root, device)
+    file.commit({KEY: QueueProgress(0, 7)})
+    ProgressFile(root).recover({}, lambda *_: None)  # writes a table
+    file.commit({KEY: QueueProgress(0, 8)})
+    table, _, _ = path.read_bytes().partition(b"\n")
+    body = body_of(table) or b""
+    assert body.count(b"[0,7]") == 1
+    path.write_bytes(seal_body(body.replace(b"[0,7]", b"[0,9]")) + b"\n")
+    device.inode = 0  # the device has the earlier one
+    file.commit({KEY: QueueProgress(0, 10)})
+    assert device.inode == path.stat().st_ino
+    assert at(root) == (0, 10)
+
+
 @pytest.mark.usefixtures("short")
 def test_a_commit_whose_new_log_gets_no_name_on_the_device_fails(root: Path) -> None:
     ProgressFile(root).commit({KEY: QueueProgress(0, 0)})
@@ -434,7 +451,7 @@ def test_a_thread_that_reads_amid_a_commit_does_not_disturb_it(path: Path, anew:
     assert file.read().get(*KEY) == at(path.parents[1]) == (1, 3)
     assert len(seen) > 15
     # Only the first line goes on after another process's, whichever thread read the others first.
-    assert [line["n"] for line in lines_of(path.parents[1]) if "synced" in line] == [7]
+    assert [line["n"] for line in lines_of(path.parents[1]) if "synced" in line] == [8]
 
 
 def test_a_commit_is_the_line_that_the_encoder_would_write(root: Path) -> None:
