@@ -107,19 +107,22 @@ class Timer:
 
 
 _SHUTDOWN_WAIT_S: Final = 0.5
+_MANY_TIMERS: Final = 1_000
 
 
 class ThreadScheduler:
     """A Scheduler with one daemon thread, started at first use.
 
     It sleeps exactly until the next action is due, without limit if there is none. If the system
-    gives no thread, raises RuntimeError and schedules nothing; the next use tries again.
+    gives no thread, raises RuntimeError and schedules nothing; the next use tries again. Cancelled
+    timers are dropped before they are due when there are many.
     """
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._lock = threading.Condition()  # guards all below
         self._heap: list[tuple[float, int, Timer]] = []
+        self._most = _MANY_TIMERS
         self._order = itertools.count()
         self._threads: list[threading.Thread] = []  # one at most
         self._stopped = False
@@ -150,10 +153,18 @@ class ThreadScheduler:
                 return timer
             if not self._threads:
                 start_among(self._threads, self._lock, self._run, self._name)
+            if len(self._heap) >= self._most:
+                self._drop_cancelled()
             self._push(time.monotonic() + delay_ms / 1000, timer)
             if self._heap[0][2] is timer:
                 self._lock.notify()  # the thread sleeps until something later
         return timer
+
+    def _drop_cancelled(self) -> None:
+        """Keep the timers that wait; looks again when they are twice as many."""
+        self._heap = [entry for entry in self._heap if not entry[2].cancelled]
+        heapq.heapify(self._heap)
+        self._most = max(_MANY_TIMERS, 2 * len(self._heap))
 
     def _push(self, due: float, timer: Timer) -> None:
         heapq.heappush(self._heap, (due, next(self._order), timer))

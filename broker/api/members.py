@@ -187,7 +187,12 @@ class MemberApi(Protocol):
         self, group: str, client_id: str, queues: Sequence[MessageQueue]
     ) -> set[MessageQueue]:
         """Lock queues for one member, or keep them locked; gives those that it holds now
-        (LOCK_BATCH_MQ). A dead process holds nothing."""
+        (LOCK_BATCH_MQ).
+
+        A dead process holds nothing, and a client nothing of a group that it has left. Raises
+        BrokerSystemError for a client that is not connected, or does not consume in the group
+        (RocketMQ locks for any).
+        """
         ...
 
     def unlock_queues(self, group: str, client_id: str, queues: Sequence[MessageQueue]) -> None:

@@ -255,8 +255,7 @@ class MemberManager:
         with self._lock:
             client = self._clients.get(client_id)
             if client is not None:
-                self._leave(client_id, client.consumers)
-                self._left.update(client.consumers)
+                self._left.update(client.consumers, self._queue_locks.unlock_all(client_id))
                 self._unsaid = True
                 del self._clients[client_id]
         self._end_leaving()
@@ -353,10 +352,13 @@ class MemberManager:
         self, group: str, client_id: str, queues: Sequence[MessageQueue]
     ) -> set[MessageQueue]:
         """See MemberApi.lock_queues."""
-        client = self._clients.get(client_id)
-        if client is None:
-            raise BrokerSystemError(f"client {client_id} is not connected")
-        return self._queue_locks.lock(group, client_id, queues, remote=client.remote)
+        with self._lock:  # it leaves the group before or after, and its locks go with it
+            client = self._clients.get(client_id)
+            if client is None:
+                raise BrokerSystemError(f"client {client_id} is not connected")
+            if group not in client.consumers:
+                raise BrokerSystemError(f"client {client_id} does not consume in group {group}")
+            return self._queue_locks.lock(group, client_id, queues, remote=client.remote)
 
     def unlock_queues(self, group: str, client_id: str, queues: Sequence[MessageQueue]) -> None:
         """See MemberApi.unlock_queues."""

@@ -45,7 +45,16 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("rmqctl.client")
 
-_OFFSET_STORE: Final = ("load", "read_offset", "update_offset", "persist_all")
+_OFFSET_STORE: Final = (
+    "load",
+    "update_offset",
+    "read_offset",
+    "persist_all",
+    "persist",
+    "remove_offset",
+    "clone_offset_table",
+    "pull_commit",
+)
 _LONGEST_WAIT_S: Final = 0.7
 
 

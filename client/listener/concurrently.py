@@ -195,9 +195,11 @@ class ConsumeMessageConcurrentlyService:
         try:
             self._run(pulled.requests, pending, share.requests, packed=pulled.packed)
         finally:
-            if pending.calls:
-                self._send_back_batcher.give_noted(pending)
-            share.ended = True
+            try:
+                if pending.calls:
+                    self._send_back_batcher.give_noted(pending)
+            finally:
+                share.ended = True
         self._unsettled.append(pulled)
         if len(self._unsettled) > _MAX_UNSETTLED:
             self._settle_all()
@@ -392,7 +394,10 @@ class ConsumeMessageConcurrentlyService:
             return
         timeout_ms = consumer.config.consume_timeout_minutes * _MS_PER_MINUTE
         for queue, process_queue in list(consumer.process_queues.items()):
-            self.settle(process_queue, queue)
+            try:
+                self.settle(process_queue, queue)
+            except Exception:  # of a given offset store: the messages are removed
+                logger.exception("progress could not be noted: %s", queue)
             process_queue.clean_expired_msg(timeout_ms, partial(self._give_back_late, queue))
 
     # -- progress

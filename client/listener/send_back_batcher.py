@@ -129,11 +129,15 @@ class SendBackBatcher:
             self._note_given(pending)
 
     def _wait_for_turn(self, calls: Sequence[FailedMessages], pending: PendingSendBacks) -> None:
+        """Wait for earlier messages; an error of the offset store delays none."""
         process_queue = pending.process_queue
         lowest = min(message.queue_offset for call in calls for message in call.messages)
         ends = time.monotonic() + TURN_S
         while not process_queue.dropped:
-            self._settle(process_queue, pending.queue)
+            try:
+                self._settle(process_queue, pending.queue)
+            except Exception:
+                logger.exception("progress could not be noted: %s", pending.queue)
             first = process_queue.first_offset()
             if first is None or first >= lowest or first == process_queue.slow_offset:
                 return

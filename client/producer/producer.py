@@ -26,6 +26,7 @@ from client.runtime.own_broker import open_own_broker
 from client.runtime.service_state import ServiceState, not_running, not_startable
 from storage.coordination.locks import ForkAware, at_fork
 from storage.counted import counted
+from storage.format.message import Message
 from storage.format.names import exact_str
 
 from .bounded_executor import BoundedExecutor
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from client.hooks import CheckForbiddenHook, SendMessageHook
     from client.runtime.instance import ClientInstance
     from client.trace.dispatcher import TraceDispatcher
-    from storage.format.message import Message, MessageQueue
+    from storage.format.message import MessageQueue
 
     from .selector import MessageQueueSelector
 
@@ -343,6 +344,7 @@ class Producer(ForkAware):
     ) -> Future[SendResult]:
         """Send in another thread; the future has the result, or the error of ``send``.
 
+        Several messages are taken out of their list in the call: the caller may use it again.
         ``on_success`` or ``on_exception`` is called before the future is done, in the sending
         thread; their errors are logged. Raises ClientStateError if the producer is not
         running, and TooManyAsyncSendsError if 50,000 sends (``async_sender_queue``) wait already.
@@ -358,13 +360,14 @@ class Producer(ForkAware):
         check_callable("on_success", on_success)
         check_callable("on_exception", on_exception)
         process, timeout_ms = self._running, self._timeout(timeout_ms)
+        taken = _taken_out(message)
         begin = self.instance.clock.now_ms()
         future: Future[SendResult] = Future()
         future.set_running_or_notify_cancel()  # it cannot be cancelled any more
 
         def task() -> None:
             try:
-                result = process.send_async(message, target, begin, timeout_ms)
+                result = process.send_async(taken, target, begin, timeout_ms)
             except BaseException as error:  # noqa: BLE001 - the future raises it
                 if self._program_ends and on_exception is None:  # nothing reads the future
                     self._failed_at_end.append(error)
@@ -486,6 +489,17 @@ def _target(
         )
     chosen = selector
     return lambda queues, message: chosen(queues, message, arg)
+
+
+def _taken_out(message: Message | Sequence[Message]) -> Message | Sequence[Message]:
+    """Copy the list of a batch; what is neither it nor a message is refused when it is sent."""
+    if isinstance(message, Message | str | bytes):
+        return message
+    try:
+        messages = iter(message)
+    except TypeError:
+        return message
+    return tuple(messages)
 
 
 def _call_back(callback: Callable[[Any], object] | None, value: object) -> None:

@@ -329,9 +329,10 @@ class PushConsumer(Consumer):
         """See ConsumerInner."""
         if self._state is ServiceState.RUNNING:
             queues = list(self.rebalance.process_queues.items())
-            for queue, process_queue in queues:
-                self.consume_service.settle(process_queue, queue)
-            self.offset_store.persist_all([queue for queue, _ in queues])
+            with ExitStack() as stack:  # each step runs whatever an earlier one raised
+                stack.callback(self.offset_store.persist_all, [queue for queue, _ in queues])
+                for queue, process_queue in queues:
+                    stack.callback(self.consume_service.settle, process_queue, queue)
 
     def adjust_thread_pool(self) -> None:
         """Fit the threads to the backlog, one at a time, if the setting is on (adjustThreadPool):

@@ -21,9 +21,9 @@ logger = logging.getLogger("rmqctl.client.locks")
 class QueueLocks:
     """The broker locks of one orderly consumer. Safe for threads.
 
-    A broker's lock lasts until it is released, or its process ends. So each lock belongs to a queue
-    in the table, or to one that is about to get there: the lock of the Rebalance is held meanwhile,
-    also during the brokers' calls.
+    A broker's lock lasts until it is released, its client leaves the group, or its process ends. So
+    each lock belongs to a queue in the table, or to one that is about to get there: the lock of the
+    Rebalance is held meanwhile, also during the brokers' calls.
 
     A broker that does not answer, or refuses, leaves things as they are; the lock of a queue that
     was not refreshed for 30 s does not count (ProcessQueue.is_lock_expired).

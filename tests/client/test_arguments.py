@@ -22,6 +22,8 @@ from client.errors import (
     RouteNotFoundError,
 )
 from client.listener.listener import ConsumeConcurrentlyStatus
+from client.offset_store.local_offset_store import LocalFileOffsetStore
+from client.offset_store.offset_store import OffsetStore
 from client.producer.config import ProducerConfig
 from client.producer.producer import Producer
 from client.producer.transaction_producer import TransactionProducer
@@ -85,6 +87,20 @@ def test_settings_of_another_class_are_refused_at_once(
             make("g", brokers=[broker], config=config)
     with pytest.raises(ClientArgumentError, match=r"^client_config is .*; it is a ClientConfig"):
         make("g", brokers=[broker], client_config=wrong)
+
+
+@pytest.mark.parametrize("make", CONSUMERS)
+@pytest.mark.parametrize("method", [name for name in vars(OffsetStore) if name[0] != "_"])
+def test_an_offset_store_without_one_of_its_methods_is_refused(
+    make: Callable[..., Any], method: str, broker: Any, tmp_path: Path
+) -> None:
+    store = LocalFileOffsetStore("client", "g", tmp_path)
+    make("g", brokers=[broker], offset_store=store)
+    setattr(store, method, None)
+    with pytest.raises(
+        ClientArgumentError, match=rf"^offset_store is .* is an OffsetStore, .* {method}\b"
+    ):
+        make("g", brokers=[broker], offset_store=store)
 
 
 def test_a_lite_pull_consumer_needs_its_own_settings(broker: Any) -> None:

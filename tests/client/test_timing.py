@@ -5,8 +5,10 @@ from __future__ import annotations
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -100,4 +102,43 @@ def test_a_timer_that_is_never_due_leaves_the_others_running(delay_ms: int) -> N
         ran = threading.Event()
         scheduler.call_later(1, ran.set)
         assert ran.wait(10)
+    scheduler.shutdown()
+
+
+class Nothing:
+    """An action that does nothing."""
+
+    def __call__(self) -> None: ...
+
+
+@pytest.mark.parametrize("stuck", [False, True], ids=["all end", "an early one goes on"])
+def test_cancelled_timers_do_not_pile_up_until_they_are_due(stuck: bool) -> None:
+    scheduler = ThreadScheduler("timers")
+    kept: weakref.WeakSet[Nothing] = weakref.WeakSet()
+    if stuck:
+        scheduler.call_later(600_000, Nothing())
+    most = 0
+    for _ in range(10_000):
+        action = Nothing()
+        kept.add(action)
+        scheduler.call_later(900_000, action).cancel()
+        most = max(most, len(kept))
+    assert most < 2_000
+    ran = threading.Event()
+    scheduler.call_later(1, ran.set)
+    assert ran.wait(10)
+    scheduler.shutdown()
+
+
+def test_among_many_cancelled_timers_each_other_one_runs_in_its_order() -> None:
+    scheduler = ThreadScheduler("timers")
+    ran: list[int] = []
+    done = threading.Event()
+    with time_stands_still():
+        for n in range(5_000):
+            scheduler.call_later(50 - n // 100, lambda: ran.append(-1)).cancel()
+            scheduler.call_later(1 + n // 100, partial(ran.append, n))
+        scheduler.call_later(60, done.set)
+    assert done.wait(10)
+    assert ran == list(range(5_000))
     scheduler.shutdown()

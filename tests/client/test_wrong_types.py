@@ -89,10 +89,12 @@ def test_a_group_that_is_no_text(group: Any) -> None:
             make(group)
 
 
-@pytest.mark.parametrize("what", [None, b"x", "x", [b"x"], [Message("T", b"x"), None]])
+@pytest.mark.parametrize("what", [None, 5, b"x", "x", [b"x"], [Message("T", b"x"), None]])
 def test_what_is_no_message(producer: Any, what: Any) -> None:
     with pytest.raises(MessageIllegalError, match=r"is no message; make a Message of it"):
         producer.send(what)
+    with pytest.raises(MessageIllegalError, match=r"is no message; make a Message of it"):
+        producer.send_async(what).result(DEADLINE_S)
 
 
 @pytest.mark.parametrize("keys", [b"abc", 5, ["a", 1]])

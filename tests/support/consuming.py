@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from broker.api.offsets import OffsetCommit
+from broker.members.queue_lock import QueueLocks
 from client.consumer.consumer_config import ConsumerConfig
 from client.listener.listener import ConsumeConcurrentlyStatus
 from client.offset_store.offset_store import ReadOffsetType
@@ -60,6 +62,16 @@ def sent_back(broker: Any, level: int = 3) -> list[MessageExt]:
     """What waits for its next attempt at a delay level."""
     found = broker.view.get_message(SCHEDULE_TOPIC, level - 1, 0, 32, tags=None).messages
     return [m for m in found if m.get_property(PROPERTY_REAL_TOPIC) == "%RETRY%g"]
+
+
+@contextmanager
+def locked_elsewhere(broker: Any, *queues: MessageQueue) -> Iterator[set[MessageQueue]]:
+    """Lock queues of group g as a client of another process; gives those that it gets."""
+    locks = QueueLocks(broker.view.root, lambda: 0)
+    try:
+        yield locks.lock("g", "elsewhere", queues, remote=False)
+    finally:
+        locks.close()
 
 
 class Door:

@@ -136,3 +136,36 @@ def test_only_connected_clients_of_a_writable_store_lock(broker, open_broker):
         broker.lock_queues("g", "a", [queue(0)])
     with pytest.raises(NoPermissionError):
         open_broker(read_only=True).lock_queues("g", "a", [queue(0)])
+
+
+def test_only_a_member_of_the_group_locks_its_queues(broker, open_broker):
+    """A round of rebalance may still run when its consumer has left and its client goes on."""
+    here, other = RecordingClient(), open_broker()
+    broker.connect("a", here)
+    with pytest.raises(BrokerSystemError, match="client a does not consume in group g"):
+        broker.lock_queues("g", "a", [queue(0)])
+    broker.heartbeat(heartbeat("a", consumer("g", "T"), consumer("h", "T"), producers=("i",)))
+    for group in ("g", "h"):
+        assert broker.lock_queues(group, "a", [queue(0)]) == {queue(0)}
+    broker.unregister_client("a", None, "g")
+    for group in ("g", "i"):
+        with pytest.raises(BrokerSystemError, match=f"does not consume in group {group}"):
+            broker.lock_queues(group, "a", [queue(0)])
+    assert broker.lock_queues("h", "a", [queue(0)]) == {queue(0)}
+    other.connect("b", RecordingClient())
+    other.heartbeat(heartbeat("b", consumer("g", "T"), consumer("h", "T")))
+    assert other.lock_queues("g", "b", [queue(0)]) == {queue(0)}
+    assert other.lock_queues("h", "b", [queue(0)]) == set()
+
+
+def test_a_client_that_is_gone_holds_no_queue_of_any_group(broker, open_broker):
+    other, there = open_broker(), RecordingClient()
+    broker.connect("a", RecordingClient())
+    other.connect("b", there)
+    other.heartbeat(heartbeat("b", consumer("g", "T")))
+    assert there.wait_for("changed", "g")
+    locks = broker.members._queue_locks
+    assert locks.lock("g", "a", [queue(0)], remote=False) == {queue(0)}, "as before it left g"
+    broker.disconnect("a")
+    assert there.wait_for("changed", "g", times=2)
+    assert other.lock_queues("g", "b", [queue(0)]) == {queue(0)}

@@ -12,10 +12,12 @@ from client.listener.ack_collector import AckCollector
 from client.listener.listener import ConsumeConcurrentlyStatus
 from client.listener.process_queue import ProcessQueue
 from client.listener.pull_batch import PullBatch, WorkerAcks
+from client.offset_store.local_offset_store import LocalFileOffsetStore
 from client.offset_store.offset_store import ReadOffsetType
 from storage.configs.topics import TopicConfig
 from storage.format.message import Message, MessageQueue
-from tests.support.consumers import Heard, pull_until, turn
+from tests.support.consumers import Heard, fill, pull_until, turn
+from tests.support.consuming import sent_back
 from tests.support.messages import pulled
 
 QUEUE = MessageQueue("T", "broker-a", 0)
@@ -173,3 +175,65 @@ def test_a_thread_that_goes_on_hinders_no_other(half_way):
     queue.settled_ms = 1_000
     AckCollector(half_way).settle(queue, QUEUE, 1_000)
     assert (queue.msg_count, list(queue.finished)) == (1, [running])
+
+
+class BreaksOnce(LocalFileOffsetStore):
+    """An offset store as a user may write one: it breaks once, when it is to."""
+
+    breaks = False
+
+    def update_offset(self, queue: MessageQueue, offset: int, increase_only: bool) -> None:
+        if self.breaks:
+            self.breaks = False
+            raise LookupError("no such table")
+        super().update_offset(queue, offset, increase_only)
+
+
+@pytest.fixture
+def half_of_two(broker, make_consumer, tmp_path):
+    """A consumer of two queues that has finished the first message of each, and is in the second;
+    with an offset store that breaks at its next update."""
+    fill(broker, 4, queues=2)
+    all_pulled, in_second, go_on = threading.Event(), threading.Semaphore(0), threading.Event()
+
+    def listen(messages, context):
+        if messages[0].queue_offset == 0:
+            all_pulled.wait(20)
+        else:
+            in_second.release()
+            go_on.wait(20)
+        return ConsumeConcurrentlyStatus.CONSUME_SUCCESS
+
+    config = ConsumerConfig(
+        consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+        consume_thread_min=2,
+        consume_timeout_minutes=1,
+    )
+    store = BreaksOnce("client", "g", tmp_path)
+    consumer = make_consumer(listener=Heard(listen), config=config, offset_store=store)
+    consumer.start()
+    turn(consumer)
+    all_pulled.set()
+    for _ in range(2):
+        assert in_second.acquire(timeout=20)
+    store.breaks = True
+    yield consumer
+    go_on.set()
+
+
+def test_an_offset_store_that_breaks_for_one_queue_stores_the_progress_of_the_others(
+    half_of_two, tmp_path
+):
+    with pytest.raises(LookupError):
+        half_of_two.persist_consumer_offset()
+    stored = LocalFileOffsetStore("client", "g", tmp_path)
+    stored.load()
+    assert [*stored.clone_offset_table("T").values()] == [1]
+
+
+def test_an_offset_store_that_breaks_for_one_queue_keeps_no_message_that_is_stuck(
+    half_of_two, broker, clock
+):
+    clock.advance(60_001)
+    half_of_two.consume_service.clean_expire_msg()
+    assert sorted(message.body for message in sent_back(broker)) == [b"2", b"3"]

@@ -27,12 +27,12 @@ from tests.support.consuming import (
     Door,
     full_of_properties,
     in_work,
+    locked_elsewhere,
     progress,
     queue_of,
     sent_back,
 )
 from tests.support.failing_broker import DOWN, FailingBroker
-from tests.support.recording_client import RecordingClient
 
 SUCCESS = ConsumeOrderlyStatus.SUCCESS
 COMMIT = ConsumeOrderlyStatus.COMMIT
@@ -62,12 +62,6 @@ def consume(
     scheduler.advance(7)  # so that no timer of the client is due with one of the service
     turn(consumer)
     return consumer, heard
-
-
-def stranger(broker: Any) -> str:
-    """Another client that may lock queues; gives its client id."""
-    broker.connect("somebody-else", RecordingClient())
-    return "somebody-else"
 
 
 # -- order
@@ -522,16 +516,15 @@ def test_without_the_brokers_lock_nothing_is_consumed_until_it_is_there(
     eventually(lambda: not consumer.consume_service.pool.waiting)
     scheduler.advance(1_000)  # the next refresh of all locks is far off now
     broker.unlock_queues("g", consumer.client_id, [QUEUE])
-    other = stranger(broker)
-    assert broker.lock_queues("g", other, [QUEUE]) == {QUEUE}
-    process_queue.locked = False
-    process_queue.put_message(heard.messages[:1])
-    consumer.consume_service.submit([], process_queue, QUEUE, True)
-    eventually(lambda: 100 in scheduler.pending_ms)
-    scheduler.advance(100)
-    eventually(lambda: 3_000 in scheduler.pending_ms, "not got: again in 3 s")
-    assert len(heard.messages) == 2
-    broker.unlock_queues("g", other, [QUEUE])
+    with locked_elsewhere(broker, QUEUE) as gotten:
+        assert gotten == {QUEUE}
+        process_queue.locked = False
+        process_queue.put_message(heard.messages[:1])
+        consumer.consume_service.submit([], process_queue, QUEUE, True)
+        eventually(lambda: 100 in scheduler.pending_ms)
+        scheduler.advance(100)
+        eventually(lambda: 3_000 in scheduler.pending_ms, "not got: again in 3 s")
+        assert len(heard.messages) == 2
     scheduler.advance(3_000)
     eventually(lambda: 100 in scheduler.pending_ms)
     scheduler.advance(100)
@@ -574,10 +567,11 @@ def test_locks_are_refreshed_each_20_s_and_let_go_at_the_end(broker, make_consum
     assert process_queue.last_lock_timestamp == began + 993
     scheduler.advance(1)
     assert process_queue.last_lock_timestamp == began + 20_993
-    other = stranger(broker)
-    assert broker.lock_queues("g", other, [QUEUE]) == set()
+    with locked_elsewhere(broker, QUEUE) as gotten:
+        assert gotten == set()
     consumer.consume_service.shutdown(0)
-    assert broker.lock_queues("g", other, [QUEUE]) == {QUEUE}
+    with locked_elsewhere(broker, QUEUE) as gotten:
+        assert gotten == {QUEUE}
 
 
 @pytest.mark.conformance("F7", "C10")
@@ -624,7 +618,6 @@ def test_what_ends_after_the_progress_was_moved_counts_no_more(broker, make_cons
 @pytest.mark.conformance("F3", "E16")
 def test_broadcasting_needs_no_lock(broker, make_consumer, scheduler, tmp_path):
     queue_of(broker, 3)
-    assert broker.lock_queues("g", stranger(broker), [QUEUE]) == {QUEUE}
     heard = Heard(succeed)
     consumer = make_consumer(
         listener=heard,
@@ -635,10 +628,12 @@ def test_broadcasting_needs_no_lock(broker, make_consumer, scheduler, tmp_path):
         client_config=ClientConfig(local_offset_store_dir=str(tmp_path / "offsets")),
     )
     consumer.register_message_listener_orderly(heard)
-    consumer.start()
-    turn(consumer)
-    heard.wait_for(3)
-    eventually(lambda: progress(consumer) == 3)
+    with locked_elsewhere(broker, QUEUE) as gotten:
+        assert gotten == {QUEUE}
+        consumer.start()
+        turn(consumer)
+        heard.wait_for(3)
+        eventually(lambda: progress(consumer) == 3)
 
 
 # -- the rest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from client.listener.listener import ConsumeConcurrentlyStatus
 from client.listener.send_back_batcher import LATEST_MS
 from client.offset_store.local_offset_store import LocalFileOffsetStore
 from storage.format.message import MessageExt, MessageQueue
-from tests.support.consumers import Heard, eventually, turn
+from tests.support.consumers import PATIENCE_S, Heard, eventually, turn
 from tests.support.consuming import QUEUE, Door, consume, in_work, progress, queue_of, sent_back
 from tests.support.failing_broker import DOWN, LOST, FailingBroker
 
@@ -129,14 +130,10 @@ def test_an_offset_store_that_breaks_keeps_no_other_message_in_work(
 ):
     queue_of(broker, 4)
     door = Door(3)
-    heard = Heard(lambda messages, context: door(messages, context) and LATER)
     store = Breaking("client", "g", tmp_path)
-    config = ConsumerConfig(
-        consume_thread_min=1, consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+    consumer, heard = consume_with(
+        store, make_consumer, lambda messages, context: door(messages, context) and LATER
     )
-    consumer = make_consumer(listener=heard, config=config, offset_store=store)
-    consumer.start()
-    turn(consumer)
     heard.wait_for(4)
     scheduler.advance(LATEST_MS)
     assert store.broke
@@ -144,6 +141,72 @@ def test_an_offset_store_that_breaks_keeps_no_other_message_in_work(
     assert in_work(consumer) == 1
     assert progress(consumer) == 3
     door.opened.set()
+
+
+def consume_with(store, make_consumer, answer):
+    """Make a consumer of one thread and a given offset store, and let it pull what is there."""
+    heard = Heard(answer)
+    config = ConsumerConfig(
+        consume_thread_min=1, consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
+    )
+    consumer = make_consumer(listener=heard, config=config, offset_store=store)
+    consumer.start()
+    turn(consumer)
+    return consumer, heard
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [(SUCCESS, LATER, SUCCESS), (SUCCESS, LATER, LATER), (SUCCESS, LATER)],
+    ids=["a success takes long", "a failure takes long", "the pull ends"],
+)
+def test_an_offset_store_that_breaks_in_a_thread_that_gives_back_costs_no_message(
+    broker, make_consumer, clock, tmp_path, answers
+):
+    queue_of(broker, len(answers))
+    pulled = threading.Event()
+
+    def answer(messages: Sequence[MessageExt], context: Any) -> Any:
+        assert pulled.wait(PATIENCE_S)
+        offset = messages[0].queue_offset
+        if offset == 2:
+            clock.advance(2)
+        return answers[offset]
+
+    store = Breaking("client", "g", tmp_path)
+    consumer, heard = consume_with(store, make_consumer, answer)
+    pulled.set()
+    eventually(lambda: store.broke)
+    eventually(lambda: not consumer.consume_service.pool.waiting)
+    assert progress(consumer) == len(answers)
+    assert in_work(consumer) == 0
+    failed = [b"%d" % n for n, status in enumerate(answers) if status is LATER]
+    assert [message.body for message in sent_back(broker)] == failed
+    assert len(heard.messages) == len(answers)
+
+
+def test_a_thread_that_cannot_keep_what_was_refused_has_ended_all_the_same(
+    broker, make_consumer, clock, monkeypatch
+):
+    queue_of(broker, 1)
+    failing = FailingBroker(broker, clock)
+    failing.always("send", DOWN)
+    heard = Heard(refused_at(0))
+    consumer = make_consumer(
+        listener=heard, config=ConsumerConfig(consume_thread_min=1), brokers=[failing]
+    )
+    consumer.start()
+
+    def no_thread(*_: Any) -> None:
+        raise RuntimeError("the system gives no thread")
+
+    batcher = consumer.consume_service._send_back_batcher
+    monkeypatch.setattr(batcher, "_again_later", no_thread)
+    turn(consumer)
+    heard.wait_for(1)
+    eventually(lambda: not consumer.consume_service.pool.waiting)
+    assert in_work(consumer) == 1
+    assert not consumer.process_queues[QUEUE].finished
 
 
 def test_what_failed_in_an_earlier_millisecond_does_not_wait_for_the_rest(

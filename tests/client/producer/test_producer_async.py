@@ -211,3 +211,37 @@ def test_a_bounded_executor_goes_on_after_an_exit():
     executor.submit(lambda: done.append(1))
     assert executor.shutdown()
     assert done == [1]
+
+
+def test_a_list_that_is_used_again_is_sent_as_it_was_in_the_call(produce, open_broker, clock):
+    broker = BlockingBroker(open_broker("broker-c"), clock)
+    producer = produce(brokers=[broker])
+    futures = [producer.send_async(Message("T", b"first"))]
+    assert broker.entered.acquire(timeout=DEADLINE_S)
+    batch: list[Message] = []
+    for n in range(6):
+        batch.append(Message("T", b"%d" % n))
+        if len(batch) == 2:
+            futures.append(producer.send_async(batch))
+            batch.clear()
+    broker.go_on.set()
+    assert [len(future.result(DEADLINE_S).msg_id.split(",")) for future in futures] == [1, 2, 2, 2]
+    stored = [
+        message.body
+        for queue_id in range(4)
+        for message in broker.view.get_message("T", queue_id, 0, 32).messages
+    ]
+    assert sorted(stored) == [b"0", b"1", b"2", b"3", b"4", b"5", b"first"]
+
+
+def test_messages_that_are_made_one_by_one_are_made_in_the_callers_thread(produce):
+    makers: list[threading.Thread] = []
+
+    def make():
+        for n in range(3):
+            makers.append(threading.current_thread())
+            yield Message("T", b"%d" % n)
+
+    result = produce().send_async(make()).result(DEADLINE_S)
+    assert len(result.msg_id.split(",")) == 3
+    assert makers == [threading.current_thread()] * 3

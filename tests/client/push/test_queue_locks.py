@@ -15,7 +15,7 @@ from client.rebalance.allocate import AllocateAveragely
 from client.runtime.client_config import ClientConfig
 from storage.format.message import MessageQueue
 from tests.support.consumers import Heard, eventually, fill, rebalance, turn
-from tests.support.consuming import QUEUE, Door, queue_of
+from tests.support.consuming import QUEUE, Door, locked_elsewhere, queue_of
 from tests.support.failing_broker import DOWN, FailingBroker
 
 SUCCESS = ConsumeOrderlyStatus.SUCCESS
@@ -43,16 +43,9 @@ def make_member(make_consumer):
 
 def has_lock(consumer) -> bool:
     """Whether no other client gets the lock of the queue."""
-    client_id = "somebody else"
     broker = consumer.instance.routes.broker("broker-a")
-    broker = getattr(broker, "broker", broker)
-    broker.connect(client_id, None)
-    try:
-        gotten: set[MessageQueue] = broker.lock_queues("g", client_id, [QUEUE])
+    with locked_elsewhere(getattr(broker, "broker", broker), QUEUE) as gotten:
         return not gotten
-    finally:
-        broker.unlock_queues("g", client_id, [QUEUE])
-        broker.disconnect(client_id)
 
 
 @pytest.mark.conformance("F3")
@@ -317,6 +310,26 @@ def test_a_rebalance_under_way_leaves_no_queue_behind_a_shutdown(
     strategy.let.set()
     leaving.join()
     round_under_way.join()
+    assert consumer.process_queues == {}
+    assert not has_lock(consumer)
+
+
+def test_a_rebalance_that_outlives_a_shutdown_locks_nothing(broker, make_consumer, make_member):
+    """The shutdown does not wait for it any longer; the client goes on, for another group."""
+    fill(broker, 1, queues=1)
+    strategy = Waiting()
+    consumer, _ = make_member("a", allocate_message_queue_strategy=strategy)
+    consumer.start()
+    another = make_consumer("other", client_config=ClientConfig(instance_name="a"))
+    another.start()
+    round_under_way = threading.Thread(target=rebalance, args=(consumer,))
+    round_under_way.start()
+    assert strategy.asked.wait(20)
+    consumer.shutdown()
+    assert round_under_way.is_alive()
+    strategy.let.set()
+    round_under_way.join()
+    assert another.instance is consumer.instance
     assert consumer.process_queues == {}
     assert not has_lock(consumer)
 

@@ -19,6 +19,7 @@ from client.runtime.client_config import ClientConfig
 from storage.configs.topics import TopicConfig
 from storage.format.message import Message, MessageQueue
 from tests.support.consumers import Heard, eventually, fill, pull_what_is_there, rebalance, turn
+from tests.support.consuming import locked_elsewhere
 from tests.support.failing_broker import FailingBroker
 
 SUCCESS = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
@@ -414,13 +415,10 @@ def test_a_lost_lock_is_noticed_with_the_next_refresh(broker, make_consumer, sch
     turn(consumer)
     queue = MessageQueue("T", "broker-a", 0)
     broker.unlock_queues("g", consumer.client_id, [queue])
-    thief = make_consumer("g2", client_config=named("thief"))
-    thief.start()
-    broker.connect("thief", thief.instance.consumer("g2"))
-    assert broker.lock_queues("g", "thief", [queue]) == {queue}
-    scheduler.advance(21_000)
-    assert not consumer.process_queues[queue].locked
-    broker.unlock_queues("g", "thief", [queue])
+    with locked_elsewhere(broker, queue) as gotten:
+        assert gotten == {queue}
+        scheduler.advance(21_000)
+        assert not consumer.process_queues[queue].locked
     scheduler.advance(20_000)
     assert consumer.process_queues[queue].locked
 
