@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from operator import itemgetter
 from typing import Annotated, Any, Final, NamedTuple
 
@@ -175,6 +176,7 @@ def _row(state: str, what: str, group: str | None, topic: str | None, command: s
     return AttentionRow(state, what, group, topic, None, None, None, None, None, command)
 
 
+@lru_cache(50_000)  # most of a look are those of the look before
 def _command(*words: str) -> str:
     if words[-2:-1] == ("--",) and not words[-1].startswith("-"):
         words = (*words[:-2], words[-1])

@@ -356,8 +356,7 @@ class ProgressLog:
         )
 
     def _put(self, rows: Changes, change_id: int | None) -> None:
-        for key, row in rows.items():
-            self.table.put_row(key, row)
+        self.table.put_rows(rows)
         self.table.change_id = change_id
 
     def moved(self) -> ProgressTable:

@@ -83,9 +83,9 @@ class ProgressTable:
         self.is_of_bak = False
         """Whether that .bak was read."""
         self._exported: OffsetTable | Callable[[], OffsetTable] = {}
-        self._before: dict[str, dict[int, int | None]] | None = None
-        """Offsets in Java's file of queues that have changed since it was written; the others are
-        there as they are here. None: ``_exported`` holds."""
+        self._before: dict[str, Mapping[int, QueueProgress]] | None = None
+        """Rows that have changed since Java's file was written, as they were then; it has the
+        others as they are here. None: ``_exported`` holds."""
         self._own: set[str] = set()
         """Keys of rows that no other table has."""
 
@@ -164,15 +164,12 @@ class ProgressTable:
         if self._before is None:
             return self.read_exported()
         table = self.offsets()
-        for key, offsets in self._before.items():
-            row = table[key] = {**table.get(key, {})}
-            for queue_id, offset in offsets.items():
-                if offset is None:
-                    row.pop(queue_id, None)
-                else:
-                    row[queue_id] = offset
-            if not row:
-                del table[key]
+        for key, before in self._before.items():
+            offsets = {q: offset for q, (_, offset) in before.items() if offset is not None}
+            if offsets:
+                table[key] = offsets
+            else:
+                table.pop(key, None)
         return table
 
     @exported.setter
@@ -191,9 +188,9 @@ class ProgressTable:
         if self._before is None:
             return self.exported == self.offsets()
         return all(
-            self.get(key, queue_id).offset == offset
-            for key, offsets in self._before.items()
-            for queue_id, offset in offsets.items()
+            before.get(queue_id, NO_PROGRESS).offset == offset
+            for key, before in self._before.items()
+            for queue_id, (_, offset) in self.queues[key].items()
         )
 
     def set_exported(self, offsets: OffsetTable) -> None:
@@ -221,7 +218,7 @@ class ProgressTable:
         other.is_of_bak = self.is_of_bak
         other._exported = self._exported
         if self._before is not None:
-            other._before = {key: {**row} for key, row in self._before.items()}
+            other._before = {**self._before}
         self._own = set()
         return other
 
@@ -279,23 +276,22 @@ class ProgressTable:
 
     def put(self, key: str, queue_id: int, progress: QueueProgress) -> None:
         """Set the progress of a queue as it is: by the rules, or read from a file."""
-        self.put_row(key, {queue_id: progress})
+        self.put_rows({key: {queue_id: progress}})
 
-    def put_row(self, key: str, progress: Mapping[int, QueueProgress]) -> None:
-        """Set the progress of some queues of a row."""
-        row = self.queues.get(key, _NO_ROW)
-        if self._before is not None:
-            before = self._before.setdefault(key, {})
-            for queue_id in progress:
-                if queue_id not in before:
-                    known = row.get(queue_id)
-                    before[queue_id] = known and known.offset
-        if key in self._own:
-            self.queues[key].update(progress)
-        else:
-            self.queues[key] = {**row, **progress}
-            self._own.add(key)
-        self.changed = True
+    def put_rows(self, rows: Mapping[str, Mapping[int, QueueProgress]]) -> None:
+        """Set the progress of some queues of each row. One loop: each look of a console has that of
+        all groups that go on."""
+        queues, before, own = self.queues, self._before, self._own
+        for key, progress in rows.items():
+            row = queues.get(key, _NO_ROW)
+            if before is not None and key not in before:
+                before[key] = row  # which is not changed any more
+            elif key in own:
+                queues[key].update(progress)
+                continue
+            queues[key] = {**row, **progress}
+            own.add(key)
+        self.changed = self.changed or bool(rows)
 
 
 def change_id_of(entry: dict[str, Any]) -> int | None:

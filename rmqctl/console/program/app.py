@@ -49,6 +49,8 @@ _KEPT_PLACES: Final = 8
 _PATIENCE_S: Final = 0.1
 _TOGETHER_S: Final = 0.05
 """The looks of a screen end one after the other: what comes within so long is drawn together."""
+_ROUND_S: Final = 0.1
+"""The same of rows that replace others while more looks of the round follow."""
 
 
 class Canvas(Widget):
@@ -243,7 +245,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
             pane.session = self.session
         self.active = self.spec.start
         self.notice, self.clicked = "", None
-        self._goes_on, self._since = False, self._number
+        self._goes_on, self._since, self._has_all = False, self._number, False
         self.reader.forget()
         if self.walker is not None:
             self.walker.forget()
@@ -378,7 +380,8 @@ class ConsoleApp(App[int], inherit_bindings=False):
                     self._goes_on |= batch.goes_on and batch.complete and batch.error is None
             if self.paused and batch.asked.look.endless and self.walker is not None:
                 self.walker.hold(held=True)
-            self._draw_soon()
+            self._draw_soon(rows_follow=self._has_all and self.reader.busy)
+            self._has_all = self._has_all or not self.reader.busy
             if self._goes_on and not self.reader.busy:  # after the other looks of this round
                 self._goes_on = False
                 self.look(goes_on=True)
@@ -387,12 +390,15 @@ class ConsoleApp(App[int], inherit_bindings=False):
 
     # Drawing
 
-    def _draw_soon(self) -> None:
-        """Draw the screen as it is now, or a little later if it was drawn a moment ago.
+    def _draw_soon(self, *, rows_follow: bool) -> None:
+        """Draw the screen as it is now, or a little later if it was drawn a moment ago, or if rows
+        follow.
 
         What panes show that follow the cursor of others is asked for at once.
         """
         wait = self._drawn_at + _TOGETHER_S - monotonic()
+        if rows_follow:
+            wait = max(wait, _ROUND_S)
         if wait <= 0:
             self.draw()
             return
