@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from broker.api.offsets import ConsumeFromWhere
 from client.consumer.consumer_config import ConsumerConfig
 from client.listener.listener import ConsumeOrderlyStatus
+from client.listener.process_queue import ProcessQueue
 from client.offset_store.local_offset_store import LocalFileOffsetStore
 from client.rebalance.allocate import AllocateAveragely
 from client.runtime.client_config import ClientConfig
@@ -339,3 +341,50 @@ def test_queues_that_were_taken_are_pulled_though_the_next_one_fails(
     turn(consumer)
     eventually(lambda: heard.bodies)
     assert {m.queue_id for m in heard.messages} == {0}
+
+
+def busy(broker, make_member, queues: int, listen):
+    """Start a member that has all queues, each of them in a call of ``listen``; and a newcomer
+    that gets the first half of them."""
+    fill(broker, queues, queues=queues)
+    first, heard = make_member("b", listen, consume_from_where=FIRST)
+    first.start()
+    turn(first)
+    heard.wait_for(queues)
+    newcomer, _ = make_member("a")
+    newcomer.start()
+    return first, [MessageQueue("T", "broker-a", n) for n in range(queues)]
+
+
+def test_queues_in_work_that_are_given_away_together_are_all_dropped_first(broker, make_member):
+    """So their listeners end beside each other, not each in the second of its own queue."""
+    going: dict[MessageQueue, ProcessQueue] = {}
+
+    def until_all_are_dropped(messages, context):
+        eventually(lambda: going and all(one.dropped for one in going.values()))
+        return SUCCESS
+
+    first, queues = busy(broker, make_member, 8, until_all_are_dropped)
+    going.update({queue: first.process_queues[queue] for queue in queues[:4]})
+    rebalance(first)
+    assert [queue for queue in queues if queue in first.process_queues] == queues[4:]
+
+
+@pytest.mark.slow
+def test_a_round_waits_a_second_for_all_queues_in_work_together_and_the_next_ones_not(
+    broker, make_member
+):
+    """Meanwhile no lock is refreshed, and no kept queue goes on after a failure."""
+    opened = threading.Event()
+    first, queues = busy(broker, make_member, 12, lambda messages, context: opened.wait(60))
+    try:
+        rounds = []
+        for _ in range(3):
+            began = time.monotonic()
+            rebalance(first)
+            rounds.append(time.monotonic() - began)
+        going = [first.process_queues[queue] for queue in queues[:6]]
+        assert [one.try_unlock_times for one in going] == [3] * 6, "each was tried"
+        assert sum(rounds) < 4, "six seconds in each round before"
+    finally:
+        opened.set()
