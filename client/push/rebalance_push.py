@@ -143,7 +143,7 @@ class RebalancePush:
         try:
             routes = consumer.instance.routes
             correct_offset(consumer.offset_store, routes, consumer.group, queue, end)
-        except Exception:  # whatever a broker raises: it is asked again
+        except (Exception, SystemExit):  # whatever a broker raises: it is asked again
             logger.exception("an offset could not be put right: %s", request)
             delay_ms = consumer.instance.config.pull_time_delay_mills_when_exception
             again = partial(self.repair_offset, request, end)

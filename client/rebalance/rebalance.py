@@ -117,13 +117,16 @@ class Rebalance:
         return sorted(self.process_queues)
 
     def do_rebalance(self, *, orderly: bool = False) -> None:
-        """Divide the queues of all topics anew; a topic that fails does not stop the others."""
+        """Divide the queues of all topics anew; a topic that fails does not stop the others.
+
+        Nor does an exit of the strategy, or of the offset store, end the thread.
+        """
         with self.lock:
             self.wait_for_work_from_now()
             for topic in list(self.subscriptions):
                 try:
                     self._rebalance_by_topic(topic, orderly)
-                except Exception:
+                except (Exception, SystemExit):
                     if not topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
                         logger.exception("a rebalance failed: group=%s topic=%s", self.group, topic)
             self.truncate_message_queue_not_my_topic()
@@ -156,7 +159,7 @@ class Rebalance:
                     # A shutdown checks this as well, after it has unregistered.
                     logger.info("no members are known: group=%s topic=%s", self.group, topic)
                 return
-            divided = self.strategy.allocate(self.group, self.client_id, divided, client_ids)
+            divided = self.strategy.allocate(self.group, self.client_id, divided, client_ids) or []
         if self._update_process_queues(topic, divided, orderly):
             self._rules.message_queue_changed(topic, queues, divided)
 
@@ -231,7 +234,7 @@ class Rebalance:
         """Do a step of giving a queue up; False if it failed, or its answer is False."""
         try:
             return step(queue, process_queue) is not False
-        except Exception:  # a user's own offset store may raise any error
+        except (Exception, SystemExit):  # a user's own offset store may raise any error
             logger.exception("a queue cannot be given up: group=%s queue=%s", self.group, queue)
             return False
 
@@ -247,7 +250,7 @@ class Rebalance:
         try:
             self._rules.remove_dirty_offset(queue)
             next_offset = self._rules.compute_pull_from_where(queue)
-        except Exception as error:  # a user's own offset store may raise any error
+        except (Exception, SystemExit) as error:  # a user's own offset store may raise any error
             unexpected = not isinstance(error, (*UNANSWERED, ClientError, BrokerError))
             text = "no first offset: group=%s queue=%s: %s"
             logger.warning(text, self.group, queue, error, exc_info=unexpected)

@@ -78,10 +78,11 @@ class Refusing(LocalFileOffsetStore):
     def __init__(self, folder: Path) -> None:
         super().__init__("client", "g", folder)
         self.refused: set[str] = set()
+        self.error: type[BaseException] = ValueError
 
     def _refuse(self, method: str, queue: MessageQueue) -> None:
         if method in self.refused and queue == QUEUE:
-            raise ValueError(f"{method}: the backend is down")
+            raise self.error(f"{method}: the backend is down")
 
     def read_offset(self, queue, read_type):
         self._refuse("read_offset", queue)
@@ -96,12 +97,14 @@ class Refusing(LocalFileOffsetStore):
         super().persist(queue)
 
 
+@pytest.mark.parametrize("error", [ValueError, SystemExit])
 @pytest.mark.parametrize("method", ["read_offset", "remove_offset"])
 def test_a_queue_is_let_go_of_whatever_error_a_store_of_the_users_own_raises(
-    broker, make_member, tmp_path, caplog, method
+    broker, make_member, tmp_path, caplog, method, error
 ):
     fill(broker, 2, queues=2)
     store = Refusing(tmp_path / "offsets")
+    store.error = error
     store.refused.add(method)
     consumer, heard = make_member(
         "b", offset_store=store, consume_from_where=FIRST, pull_threshold_for_topic=800
@@ -123,11 +126,13 @@ def test_a_queue_is_let_go_of_whatever_error_a_store_of_the_users_own_raises(
     assert has_lock(consumer)
 
 
+@pytest.mark.parametrize("error", [ValueError, SystemExit])
 def test_a_queue_that_a_store_of_the_users_own_does_not_let_go_of_holds_up_no_other(
-    broker, make_member, tmp_path, caplog
+    broker, make_member, tmp_path, caplog, error
 ):
     fill(broker, 2, queues=2)
     store = Refusing(tmp_path / "offsets")
+    store.error = error
     consumer, heard = make_member("b", offset_store=store, consume_from_where=FIRST)
     consumer.start()
     turn(consumer)
