@@ -97,12 +97,12 @@ class Timer:
         self._cancelled = True
 
     def run(self) -> None:
-        """Run the action unless it was cancelled; its error is logged."""
+        """Run the action unless it was cancelled; its error is logged, SystemExit too."""
         if self._cancelled:
             return
         try:
             self.action()
-        except Exception:
+        except (Exception, SystemExit):
             logger.exception("a timer failed: action=%r", self.action)
 
 

@@ -460,5 +460,5 @@ def _call(handler: Callable[[], None]) -> None:
     """Call one client; an error does not keep the others from being called."""
     try:
         handler()
-    except Exception:
+    except (Exception, SystemExit):
         logger.exception("a client could not follow a notice")

@@ -306,7 +306,7 @@ class Notices:
         answer: ControlMessage = {"kind": _ANSWER, "number": question["number"]}
         try:
             answer["result"] = self._on_question(question)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             logger.exception("a question could not be answered: %s", question.get("what"))
             answer["error"] = f"{type(error).__name__}: {error}"
         self.processes.send(question["from"], answer)

@@ -272,7 +272,7 @@ class HeldPulls:
             result = error
         try:
             return pull.answer(result)
-        except Exception:
+        except (Exception, SystemExit):
             logger.exception("a client could not take the answer of a pull")
             return None
 

@@ -326,7 +326,7 @@ class ConsumeMessageConcurrentlyService:
                     call.watched.finished = True
             else:
                 self._process(call, process_queue)
-        except Exception:
+        except (Exception, SystemExit):
             # The messages stay in the process queue: the next owner of the queue gets them.
             logger.exception("a request failed: group=%s %s", consumer.group, queue)
 

@@ -199,7 +199,7 @@ class ConsumeMessageOrderlyService:
                 return
             try:
                 self._take_batches(process_queue, queue)
-            except Exception:
+            except (Exception, SystemExit):
                 logger.exception("a task failed, once more in a moment: %s", queue)
                 process_queue.rollback()
                 self._submit_later(process_queue, queue, -1)

@@ -136,7 +136,7 @@ class SendBackBatcher:
         while not process_queue.dropped:
             try:
                 self._settle(process_queue, pending.queue)
-            except Exception:
+            except (Exception, SystemExit):
                 logger.exception("progress could not be noted: %s", pending.queue)
             first = process_queue.first_offset()
             if first is None or first >= lowest or first == process_queue.slow_offset:
@@ -207,14 +207,14 @@ class SendBackBatcher:
     def _note_given(self, pending: PendingSendBacks) -> None:
         try:
             self._note_progress(pending.process_queue, pending.queue)
-        except Exception:
+        except (Exception, SystemExit):
             logger.exception("progress could not be noted: %s", pending.queue)
 
     def _take_out(self, messages: Sequence[MessageExt], pending: PendingSendBacks) -> None:
         """Remove what the broker has stored; an error does not delay other messages."""
         try:
             self._remove(messages, pending.process_queue, pending.queue)
-        except Exception:
+        except (Exception, SystemExit):
             logger.exception("progress could not be noted: %s", pending.queue)
 
     def _refused(self, calls: Sequence[FailedMessages], queue: MessageQueue) -> list[MessageExt]:

@@ -318,7 +318,7 @@ class WorkerPool:
     def _come_to_rest(self) -> None:
         try:
             self._rest()
-        except Exception:
+        except (Exception, SystemExit):
             logger.exception("a thread could not come to rest: %s", self._name)
         self._quick = True
         while self._wake(self._standing_back):

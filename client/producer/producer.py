@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from broker.validation import check_group, check_topic
@@ -205,7 +206,19 @@ class Producer(ForkAware):
         if self._state is not ServiceState.CREATE_JUST:
             raise not_startable(f"producer {self.group}", self._state)
         self._state = ServiceState.START_FAILED
-        instance = self._borrowed or self._register()
+        if self._borrowed is not None:
+            self._begin(self._borrowed)
+            return
+        instance = self._register()
+        try:
+            self._begin(instance)
+            instance.send_heartbeat_to_all_brokers()
+        except BaseException:
+            self._state = ServiceState.START_FAILED
+            self._leave(instance)
+            raise
+
+    def _begin(self, instance: ClientInstance) -> None:
         config = self.config
         kernel = SendKernel(
             self.group,
@@ -228,8 +241,6 @@ class Producer(ForkAware):
         if config.enable_msg_trace:
             self._trace(instance)
         self._state = ServiceState.RUNNING
-        if self._borrowed is None:
-            instance.send_heartbeat_to_all_brokers()
 
     def shutdown(self) -> None:
         """Wait for asynchronous sends, send remaining traces, and leave. Calling twice is fine.
@@ -238,16 +249,28 @@ class Producer(ForkAware):
         ended for 2.5 s, because a callback blocks, those that have not begun are given up: their
         futures and ``on_exception`` get ClientStateError.
         """
-        if self._state is ServiceState.RUNNING:
-            self._async_sender.shutdown()
-            if self._dispatcher is not None:
-                self._dispatcher.shutdown()
-            self._state = ServiceState.SHUTDOWN_ALREADY
-            if self._at_exit is not None:
-                self._at_exit.cancel()
-            if self._borrowed is None and self._instance is not None:
-                self._instance.unregister_producer(self.group)
-                self._instance.shutdown()
+        with ExitStack() as stack:  # each step runs whatever an earlier one raised
+            stack.callback(self._close_owned)
+            if self._state is ServiceState.RUNNING:
+                if self._borrowed is None and self._instance is not None:
+                    stack.callback(self._leave, self._instance)
+                stack.callback(self._end_running)
+                if self._dispatcher is not None:
+                    stack.callback(self._dispatcher.shutdown)
+                self._async_sender.shutdown()
+
+    def _end_running(self) -> None:
+        self._state = ServiceState.SHUTDOWN_ALREADY
+        if self._at_exit is not None:
+            self._at_exit.cancel()
+
+    def _leave(self, instance: ClientInstance) -> None:
+        try:
+            instance.unregister_producer(self.group)
+        finally:
+            instance.shutdown()
+
+    def _close_owned(self) -> None:
         owned, self._owned = self._owned, None
         if owned is not None:
             owned.close()

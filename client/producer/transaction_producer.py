@@ -155,8 +155,10 @@ class TransactionProducer(Producer):
     def shutdown(self) -> None:
         """See Producer.shutdown. Questions that still wait are answered first, unless the listener
         takes long: the broker asks again."""
-        self._checks.shutdown(min(self.config.send_msg_timeout_ms, _LAST_CHECKS_MS))
-        super().shutdown()
+        try:
+            self._checks.shutdown(min(self.config.send_msg_timeout_ms, _LAST_CHECKS_MS))
+        finally:
+            super().shutdown()
 
     def send_message_in_transaction(
         self, message: Message, arg: object = None

@@ -163,7 +163,7 @@ class ActiveConsumer(Consumer):
         try:
             self.offset_store.update_offset(queue, offset, increase_only=False)
             self.offset_store.persist(queue)
-        except Exception:  # a user's own offset store may raise any error
+        except (Exception, SystemExit):  # a user's own offset store may raise any error
             text = "moved progress cannot be stored: group=%s queue=%s"
             logger.exception(text, self.group, queue)
 

@@ -168,13 +168,22 @@ class LitePullConsumer(ActiveConsumer):
         with self.rebalance.lock:
             for queue, process_queue in list(self.rebalance.process_queues.items()):
                 if queue not in self._wanted_queues:
-                    process_queue.dropped = True
+                    self.drop(queue, process_queue)
                     self.remove_unnecessary_message_queue(queue, process_queue)
                     del self.rebalance.process_queues[queue]
             for queue in self._wanted_queues:
                 if queue not in self.rebalance.process_queues:
                     self._begin(queue, self.compute_pull_from_where(queue))
         self.announce()
+
+    def drop(self, queue: MessageQueue, process_queue: ProcessQueue) -> None:
+        """See RebalanceRules; notes what finished polls gave, if commits are automatic."""
+        with self._arrived:
+            known, offset = self._consumed.get(queue, (None, 0))
+            if self.config.auto_commit and known is process_queue and not process_queue.dropped:
+                self.offset_store.update_offset(queue, offset, increase_only=False)
+            self._consumed.pop(queue, None)
+            super().drop(queue, process_queue)
 
     def assignment(self) -> list[MessageQueue]:
         """Give the queues that are consumed now, sorted; none before ``start``."""

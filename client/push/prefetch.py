@@ -120,6 +120,6 @@ class Backlog:
                     return (answer, tuple(found)) if found else None
         except (*UNANSWERED, ClientError, BrokerError) as error:
             logger.debug("a queue is not pulled further: %s: %s", request, error)
-        except Exception:
+        except (Exception, SystemExit):
             logger.exception("a queue could not be pulled further: %s", request)
         return None

@@ -169,7 +169,7 @@ class PullLoop:
         process_queue.last_pull_timestamp = now_ms = self._clock.now_ms()
         try:
             self._pull_now_or_later(request, now_ms)
-        except Exception:
+        except (Exception, SystemExit):
             # An offset store of the user's own may raise any error. RocketMQ loses the request, and
             # the queue stands still for 120 s.
             logger.exception("a pull failed: %s", request)
@@ -196,7 +196,7 @@ class PullLoop:
                 if not isinstance(result, Exception):
                     return self._answered(request, subscription, begin_ms, wire, result)
                 self._failed(request, result)
-            except Exception:
+            except (Exception, SystemExit):
                 logger.exception("a pull's answer could not be used: %s", request)
                 self._failed(request, None)
             return None
@@ -336,7 +336,7 @@ class PullLoop:
                     self._service.execute_pull_request_later(request, interval_ms)
                 else:
                     self._service.execute_pull_request_immediately(request)
-            except Exception:
+            except (Exception, SystemExit):
                 logger.exception("a queue could not be pulled again: %s", request)
                 self._failed(request, None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from broker.api.members import ConsumeType, MessageModel
 from client.consumer.subscription import newer
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from .push_consumer import PushConsumer
 
 logger = logging.getLogger("rmqctl.client.rebalance")
-
-CONSUME_LOCK_WAIT_MS: Final = 1_000
 
 
 class RebalancePush:
@@ -61,17 +59,19 @@ class RebalancePush:
     ) -> bool:
         """See RebalanceRules. Persists the progress and removes it from memory.
 
-        An orderly queue whose listener is running is not given away: that is tried for a second,
-        and again when the listener has ended (RocketMQ: with the next round, in up to 20 s); its
-        lock is refreshed meanwhile. So its last progress is the one after the listener's end
-        (RocketMQ: the one before).
+        An orderly queue whose listener is running is not given away. The round that drops it waits,
+        a second for all of them (RocketMQ: for each, in each round); a listener that ends later
+        asks for a round at once (RocketMQ: in up to 20 s). The lock is refreshed meanwhile. So its
+        last progress is the one after the listener's end (RocketMQ: the one before).
         """
         consumer = self._consumer
         if not consumer.orderly or consumer.message_model is not MessageModel.CLUSTERING:
             self._settle_progress(queue)
             return True
         process_queue.try_unlock_times += 1  # first: a listener that ends a moment later checks it
-        if not process_queue.consume_lock.acquire(timeout=CONSUME_LOCK_WAIT_MS / 1000):
+        first = process_queue.try_unlock_times == 1
+        seconds = consumer.rebalance.waits_for_work.left() if first else 0
+        if not process_queue.consume_lock.acquire(timeout=seconds):
             logger.warning(
                 "a queue is in work and cannot be unlocked: %s times=%d",
                 queue,
@@ -129,6 +129,7 @@ class RebalancePush:
                 return
             process_queue.offset_illegal = False
             consumer.offset_store.update_offset(queue, request.next_offset, increase_only=False)
+            consumer.rebalance.wait_for_work_from_now()
             if self.remove_unnecessary_message_queue(queue, process_queue):
                 consumer.rebalance.process_queues.pop(queue, None)
         logger.warning("an offset was put right: %s", request)
@@ -142,7 +143,7 @@ class RebalancePush:
         try:
             routes = consumer.instance.routes
             correct_offset(consumer.offset_store, routes, consumer.group, queue, end)
-        except Exception:  # whatever a broker raises: it is asked again
+        except (Exception, SystemExit):  # whatever a broker raises: it is asked again
             logger.exception("an offset could not be put right: %s", request)
             delay_ms = consumer.instance.config.pull_time_delay_mills_when_exception
             again = partial(self.repair_offset, request, end)

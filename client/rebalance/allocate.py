@@ -45,7 +45,8 @@ class AllocateMessageQueueStrategy(Protocol):
     ) -> list[MessageQueue]:
         """Give the queues of ``client_id``; none if it is not among ``client_ids``.
 
-        Both sequences are sorted. Raises ValueError if one is empty, or the id is.
+        Both sequences are sorted. An answer of None means no queue. Raises ValueError if one is
+        empty, or the id is.
         """
         ...
 
@@ -274,12 +275,14 @@ class AllocateMachineRoomNearby:
             room = self._resolver.consumer_deploy_in(member)
             clients_in.setdefault(_known(room, f"client {member}"), []).append(member)
         own = _known(self._resolver.consumer_deploy_in(client_id), f"client {client_id}")
-        share = []
+        share: list[MessageQueue] = []
         if own in queues_in:
-            share = self._strategy.allocate(group, client_id, queues_in[own], clients_in[own])
+            found = self._strategy.allocate(group, client_id, queues_in[own], clients_in[own])
+            share += found or ()
         for room in sorted(queues_in):
             if room not in clients_in:
-                share += self._strategy.allocate(group, client_id, queues_in[room], client_ids)
+                found = self._strategy.allocate(group, client_id, queues_in[room], client_ids)
+                share += found or ()
         return share
 
 

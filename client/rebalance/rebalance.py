@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import random
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from broker.api.members import ConsumeType, MessageModel, SubscriptionData
@@ -19,7 +19,7 @@ from client.errors import UNANSWERED, ClientError
 from client.listener.process_queue import ProcessQueue
 from client.runtime.pull_service import PullRequest
 from client.timing import SYSTEM_CLOCK
-from storage.deadlines import held_within
+from storage.deadlines import Deadline, held_within
 from storage.format.message import RETRY_GROUP_TOPIC_PREFIX, MessageQueue
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ logger = logging.getLogger("rmqctl.client.rebalance")
 
 
 _ROUND_S: Final = 0.3
+CONSUME_LOCK_WAIT_MS: Final = 1_000
+"""How long a round waits for the listeners of queues that it gives away, all together."""
 
 
 class RebalanceRules(Protocol):
@@ -104,6 +106,8 @@ class Rebalance:
         self.subscriptions: dict[str, SubscriptionData] = {}
         self.process_queues: dict[MessageQueue, ProcessQueue] = {}
         self.lock = threading.RLock()
+        self.waits_for_work = Deadline(0)
+        """Until when the holder of the lock waits for listeners of queues that are given away."""
         self._routes = routes
         self._rules = rules
         self._clock = clock
@@ -113,15 +117,23 @@ class Rebalance:
         return sorted(self.process_queues)
 
     def do_rebalance(self, *, orderly: bool = False) -> None:
-        """Divide the queues of all topics anew; a topic that fails does not stop the others."""
+        """Divide the queues of all topics anew; a topic that fails does not stop the others.
+
+        Nor does an exit of the strategy, or of the offset store, end the thread.
+        """
         with self.lock:
+            self.wait_for_work_from_now()
             for topic in list(self.subscriptions):
                 try:
                     self._rebalance_by_topic(topic, orderly)
-                except Exception:
+                except (Exception, SystemExit):
                     if not topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
                         logger.exception("a rebalance failed: group=%s topic=%s", self.group, topic)
             self.truncate_message_queue_not_my_topic()
+
+    def wait_for_work_from_now(self) -> None:
+        """Let listeners of queues that are given away have a second, together. Needs the lock."""
+        self.waits_for_work = Deadline(CONSUME_LOCK_WAIT_MS / 1000)
 
     def drop_all(self) -> None:
         """Give up all queues at once, without notices (destroy).
@@ -147,7 +159,7 @@ class Rebalance:
                     # A shutdown checks this as well, after it has unregistered.
                     logger.info("no members are known: group=%s topic=%s", self.group, topic)
                 return
-            divided = self.strategy.allocate(self.group, self.client_id, divided, client_ids)
+            divided = self.strategy.allocate(self.group, self.client_id, divided, client_ids) or []
         if self._update_process_queues(topic, divided, orderly):
             self._rules.message_queue_changed(topic, queues, divided)
 
@@ -168,8 +180,8 @@ class Rebalance:
         self, topic: str, assigned: Sequence[MessageQueue], orderly: bool
     ) -> bool:
         """Fit the table to the assigned queues; returns whether it has changed."""
-        changed = False
         wanted = set(assigned)
+        going = {}
         for queue, process_queue in list(self.process_queues.items()):
             if queue.topic != topic:
                 continue
@@ -185,7 +197,8 @@ class Rebalance:
                     ):
                         continue
                     logger.error("BUG: the pull loop of %s stands still; it is made anew", queue)
-            changed |= self._give_up(queue, process_queue)
+            going[queue] = process_queue
+        given_up = self._give_up(going)
         requests = []
         try:
             for queue in assigned:
@@ -195,21 +208,35 @@ class Rebalance:
                         requests.append(request)
         finally:  # queues in the table are pulled, even if the next one failed
             self._rules.dispatch_pull_requests(requests)
-        return changed or bool(requests)
+        return bool(given_up or requests)
 
-    def _give_up(self, queue: MessageQueue, process_queue: ProcessQueue) -> bool:
-        """Drop a queue; returns whether it has left the table. If not, the next round tries
-        again."""
+    def _give_up(self, going: Mapping[MessageQueue, ProcessQueue]) -> list[MessageQueue]:
+        """Drop queues; gives those that have left the table. The next round tries the others again.
+
+        All are dropped before the first one is waited for: their listeners end beside each other.
+        """
+        rules = self._rules
+        dropped = [queue for queue in going if self._done(rules.drop, queue, going[queue])]
+        given_up = []
+        for queue in dropped:
+            if self._done(rules.remove_unnecessary_message_queue, queue, going[queue]):
+                self.process_queues.pop(queue, None)
+                logger.info("gave up a queue: group=%s queue=%s", self.group, queue)
+                given_up.append(queue)
+        return given_up
+
+    def _done(
+        self,
+        step: Callable[[MessageQueue, ProcessQueue], bool | None],
+        queue: MessageQueue,
+        process_queue: ProcessQueue,
+    ) -> bool:
+        """Do a step of giving a queue up; False if it failed, or its answer is False."""
         try:
-            self._rules.drop(queue, process_queue)
-            if not self._rules.remove_unnecessary_message_queue(queue, process_queue):
-                return False
-        except Exception:  # a user's own offset store may raise any error
+            return step(queue, process_queue) is not False
+        except (Exception, SystemExit):  # a user's own offset store may raise any error
             logger.exception("a queue cannot be given up: group=%s queue=%s", self.group, queue)
             return False
-        self.process_queues.pop(queue, None)
-        logger.info("gave up a queue: group=%s queue=%s", self.group, queue)
-        return True
 
     def _take(self, queue: MessageQueue, orderly: bool) -> PullRequest | None:
         """Take a queue; None if that has to wait for the next round."""
@@ -223,7 +250,7 @@ class Rebalance:
         try:
             self._rules.remove_dirty_offset(queue)
             next_offset = self._rules.compute_pull_from_where(queue)
-        except Exception as error:  # a user's own offset store may raise any error
+        except (Exception, SystemExit) as error:  # a user's own offset store may raise any error
             unexpected = not isinstance(error, (*UNANSWERED, ClientError, BrokerError))
             text = "no first offset: group=%s queue=%s: %s"
             logger.warning(text, self.group, queue, error, exc_info=unexpected)
@@ -236,10 +263,10 @@ class Rebalance:
 
     def truncate_message_queue_not_my_topic(self) -> None:
         """Give up queues of topics that are subscribed no more. Needs the lock."""
-        topics = {
-            queue.topic
+        going = {
+            queue: process_queue
             for queue, process_queue in list(self.process_queues.items())
-            if queue.topic not in self.subscriptions and self._give_up(queue, process_queue)
+            if queue.topic not in self.subscriptions
         }
-        for topic in sorted(topics):
+        for topic in sorted({queue.topic for queue in self._give_up(going)}):
             self._rules.message_queue_changed(topic, (), ())

@@ -423,7 +423,7 @@ class ClientInstance:
         for group, consumer in self._consumers.items():
             try:
                 act(consumer)
-            except Exception:
+            except (Exception, SystemExit):
                 logger.exception("consumer group %s could not %s", group, what)
 
 

@@ -151,7 +151,7 @@ class PullService:
         for consumer in self._pulled:
             try:
                 consumer.hand_over()
-            except Exception:
+            except (Exception, SystemExit):
                 logger.exception("what was pulled cannot be handed over")
         self._pulled.clear()
 
@@ -163,5 +163,5 @@ class PullService:
         self._pulled.add(consumer)
         try:
             consumer.pull_message(request)
-        except Exception:
+        except (Exception, SystemExit):
             logger.exception("a pull failed: request=%s", request)

@@ -39,11 +39,11 @@ class RebalanceService:
         return self._wanted.is_set()
 
     def run_once(self) -> None:
-        """Do one round; the thread does the same. An error is logged."""
+        """Do one round; the thread does the same. An error is logged, SystemExit too."""
         self._wanted.clear()
         try:
             self._do_rebalance()
-        except Exception:
+        except (Exception, SystemExit):
             logger.exception("a rebalance failed")
 
     def start(self) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from client.at_exit import AtExit
@@ -102,10 +103,11 @@ class TraceDispatcher:
 
     def shutdown(self) -> None:
         """Send everything that waits, and wait until it is sent."""
-        self.flush()
-        self._producer.shutdown()
-        if self._at_exit is not None:
-            self._at_exit.cancel()
+        with ExitStack() as stack:  # each step runs whatever an earlier one raised
+            if self._at_exit is not None:
+                stack.callback(self._at_exit.cancel)
+            stack.callback(self._producer.shutdown)
+            self.flush()
 
     def send_before_exit(self) -> None:
         """Send everything that waits, because the program ends and has not called ``shutdown``."""

@@ -43,15 +43,16 @@ def test_actions_run_in_the_order_of_their_times() -> None:
     scheduler.shutdown()
 
 
+@pytest.mark.parametrize("error", [RuntimeError, SystemExit])
 def test_a_failing_action_is_logged_and_stops_neither_itself_nor_others(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, error: type[BaseException]
 ) -> None:
     scheduler = ThreadScheduler("timers")
     twice = threading.Semaphore(0)
 
     def fail() -> None:
         twice.release()
-        raise RuntimeError("broken")
+        raise error("broken")
 
     scheduler.call_every(0, 1, fail)
     assert twice.acquire(timeout=10)

@@ -67,6 +67,8 @@ class RecordingClient:
         self.note("consume", group, message.body)
         if message.body == b"poison":
             raise ValueError("the listener broke")
+        if message.body == b"exit":
+            raise SystemExit("the listener left")
         return ConsumeDirectlyResult(
             order=False,
             auto_commit=True,

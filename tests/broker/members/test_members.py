@@ -354,6 +354,25 @@ def test_where_equal_ids_are_let_in_the_group_has_one_twice_as_with_the_real_bro
     assert first.consumer_ids("g") == ["a", "a", "b"]
 
 
+class Leaving(RecordingClient):
+    """It exits with each notice."""
+
+    def notify_consumer_ids_changed(self, group: str) -> None:
+        super().notify_consumer_ids_changed(group)
+        raise SystemExit(3)
+
+
+def test_a_client_that_exits_with_a_notice_keeps_no_other_from_getting_it(broker):
+    leaving = Leaving()
+    broker.connect("a", leaving)
+    broker.heartbeat(heartbeat("a", consumer("g", "T")))
+    here = join(broker, "b")
+    assert here.wait_for("changed", "g")
+    join(broker, "c")
+    assert here.wait_for("changed", "g", times=2)
+    assert leaving.wait_for("changed", "g", times=3)
+
+
 def test_an_id_is_connected_once_and_before_it_says_anything(broker):
     with pytest.raises(BrokerSystemError, match="not connected"):
         broker.heartbeat(heartbeat("a", consumer("g", "T")))
@@ -376,8 +395,10 @@ def test_a_reader_can_not_be_a_member(open_broker):
 def test_a_client_of_another_process_answers_questions(broker):
     broker.send(Message("T", b"again"), 0)
     broker.send(Message("T", b"poison"), 0)
-    second = broker.view.unit("T", 0, 1)
+    broker.send(Message("T", b"exit"), 0)
+    second, third = broker.view.unit("T", 0, 1), broker.view.unit("T", 0, 2)
     assert second is not None
+    assert third is not None
     with broker_puppet(broker.view.root) as other:
         other.call("join", client_id="b", group="g")
         assert broker.consumer_running_info("g", "b") == {"group": "g", "threads": 20}
@@ -386,6 +407,8 @@ def test_a_client_of_another_process_answers_questions(broker):
         assert result == (False, True, ConsumeDirectlyStatus.CR_LATER, "again", 7)
         with pytest.raises(BrokerSystemError, match="ValueError: the listener broke"):
             broker.consume_message_directly("g", "b", second[0])
+        with pytest.raises(BrokerSystemError, match="SystemExit: the listener left"):
+            broker.consume_message_directly("g", "b", third[0])
         with pytest.raises(BrokerSystemError, match="no message at offset 17"):
             broker.consume_message_directly("g", "b", 17)
         with pytest.raises(BrokerSystemError, match="not online"):

@@ -309,9 +309,10 @@ def test_closing_answers_all_that_are_held(open_broker):
     assert [a.pull_status for a in answers.all + blocked.all] == [PullStatus.NO_NEW_MSG] * 3
 
 
-def test_a_client_that_fails_to_take_its_answer_does_not_harm_others(topic, caplog):
+@pytest.mark.parametrize("error", [ValueError, SystemExit])
+def test_a_client_that_fails_to_take_its_answer_does_not_harm_others(topic, caplog, error):
     def fail(_: object) -> None:
-        raise ValueError("no")
+        raise error("no")
 
     answers = Answers()
     topic.pull_async(held(), fail)

@@ -114,8 +114,9 @@ def test_each_order_is_seen_created_paid_and_finished_in_this_order(
 
 
 @pytest.mark.conformance("F6")
+@pytest.mark.parametrize("error", [OSError, SystemExit])
 def test_what_a_failed_task_had_taken_is_consumed_in_a_moment_in_order(
-    broker, make_consumer, scheduler, monkeypatch
+    broker, make_consumer, scheduler, monkeypatch, error
 ):
     """The task fails outside of the listener, with messages taken and not committed."""
     queue_of(broker, 4)
@@ -123,7 +124,7 @@ def test_what_a_failed_task_had_taken_is_consumed_in_a_moment_in_order(
     heard = Heard(succeed)
     consumer.register_message_listener_orderly(heard)
     consumer.start()
-    count, failures = consumer.stats.consume_rt.add_value, iter((OSError("once"),))
+    count, failures = consumer.stats.consume_rt.add_value, iter((error("once"),))
 
     def fail_once(*args: Any) -> None:
         for failure in failures:

@@ -117,20 +117,23 @@ class Breaking(LocalFileOffsetStore):
     """An offset store as a user may write one: it breaks, once."""
 
     broke = False
+    error: type[BaseException] = LookupError
 
     def update_offset(self, queue: MessageQueue, offset: int, increase_only: bool) -> None:
         if offset == 1 and not self.broke:
             self.broke = True
-            raise LookupError("no such table")
+            raise self.error("no such table")
         super().update_offset(queue, offset, increase_only)
 
 
+@pytest.mark.parametrize("error", [LookupError, SystemExit])
 def test_an_offset_store_that_breaks_keeps_no_other_message_in_work(
-    broker, make_consumer, scheduler, tmp_path
+    broker, make_consumer, scheduler, tmp_path, error
 ):
     queue_of(broker, 4)
     door = Door(3)
     store = Breaking("client", "g", tmp_path)
+    store.error = error
     consumer, heard = consume_with(
         store, make_consumer, lambda messages, context: door(messages, context) and LATER
     )

@@ -272,3 +272,19 @@ def test_a_job_that_fails_before_it_begins_a_part_is_given_up(make_pool) -> None
     pool.submit(Broken([1, 2, 3], print))
     eventually(lambda: not pool.waiting)
     assert len(tried) == 4
+
+
+@pytest.mark.parametrize("error", [ValueError, SystemExit])
+def test_a_thread_that_fails_when_it_comes_to_rest_goes_on(make_pool, error) -> None:
+    rested = threading.Semaphore(0)
+    done: list[int] = []
+
+    def rest() -> None:
+        rested.release()
+        raise error("no progress")
+
+    pool = make_pool(1, rest=rest)
+    for part in range(3):
+        pool.submit(Parts([part], done.append))
+        assert rested.acquire(timeout=PATIENCE_S)
+    eventually(lambda: done == [0, 1, 2])

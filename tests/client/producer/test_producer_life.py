@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import pytest
 
 from broker.api.send import SendStatus
@@ -11,7 +17,10 @@ from client.producer.config import ProducerConfig
 from client.producer.producer import INNER_PRODUCER_GROUP, Producer
 from client.runtime.client_config import ClientConfig
 from client.runtime.service_state import ServiceState
+from storage.errors import StoreClosedError
 from storage.format.message import Message
+from tests.support.consumers import PATIENCE_S, eventually
+from tests.support.failing_broker import FailingBroker
 
 
 def test_a_producer_is_started_once_and_shut_down_once(manager, broker):
@@ -79,6 +88,55 @@ def test_a_producer_says_hello_and_goodbye(manager, broker):
             broker.connect("127.0.0.1@one", None)
     broker.connect("127.0.0.1@one", None)
     broker.disconnect("127.0.0.1@one")
+
+
+def test_a_producer_whose_start_is_broken_off_leaves_its_client(manager, broker, clock):
+    failing = FailingBroker(broker, clock)
+    failing.plan("heartbeat", KeyboardInterrupt())
+    client = ClientConfig(instance_name="shared")
+    producer = Producer("group", brokers=[failing], client_config=client, manager=manager)
+    with pytest.raises(KeyboardInterrupt), producer:
+        pass
+    assert producer.state is ServiceState.START_FAILED
+    assert producer.instance.producer("group") is None
+    assert producer.instance.state is ServiceState.SHUTDOWN_ALREADY
+    with Producer("group", brokers=[failing], client_config=client, manager=manager) as again:
+        assert again.send(Message("T", b"x")).send_status is SendStatus.SEND_OK
+
+
+@contextmanager
+def ctrl_c_by_another_signal() -> Iterator[None]:
+    """A process that runs in the background of a shell may ignore SIGINT."""
+    if threading.current_thread() is not threading.main_thread():
+        pytest.skip("needs the main thread, which gets the signals")
+    before = signal.signal(signal.SIGUSR1, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_a_shutdown_that_is_interrupted_while_it_waits_for_sends_ends_all(broker):
+    producer = Producer.open(broker.view.root, "group")
+    producer.start()
+    owned, opened = producer._owned, threading.Event()
+    assert owned is not None
+
+    def interrupt(result: Any) -> None:
+        eventually(lambda: producer._async_sender._stopped)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+        assert opened.wait(PATIENCE_S)
+
+    future = producer.send_async(Message("T", b"x"), on_success=interrupt)
+    with ctrl_c_by_another_signal(), pytest.raises(KeyboardInterrupt):
+        producer.shutdown()
+    opened.set()
+    assert future.result(PATIENCE_S).send_status is SendStatus.SEND_OK
+    assert producer.state is ServiceState.SHUTDOWN_ALREADY
+    assert producer.instance.state is ServiceState.SHUTDOWN_ALREADY
+    with pytest.raises(StoreClosedError):
+        owned.topic("")
+    producer.shutdown()
 
 
 @pytest.mark.parametrize(

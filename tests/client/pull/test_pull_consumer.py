@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -209,6 +210,45 @@ def test_assigned_queues_are_consumed_beside_other_members(broker, make_lite):
     assert one.assignment() == queues[1:]
     with pytest.raises(ClientStateError, match="mutually exclusive"):
         one.subscribe("T")
+
+
+def leave_by_assign(consumer: LitePullConsumer, other: Callable[[], LitePullConsumer]) -> None:
+    consumer.assign([QUEUE._replace(queue_id=1)])
+
+
+def leave_by_unsubscribe(consumer: LitePullConsumer, other: Callable[[], LitePullConsumer]) -> None:
+    consumer.unsubscribe("T")
+
+
+def leave_by_rebalance(consumer: LitePullConsumer, other: Callable[[], LitePullConsumer]) -> None:
+    newcomer = other()  # its name sorts first
+    newcomer.subscribe("T")
+    newcomer.start()
+    rebalance(consumer)
+
+
+@pytest.mark.parametrize("auto_commit", [True, False])
+@pytest.mark.parametrize("leave", [leave_by_assign, leave_by_unsubscribe, leave_by_rebalance])
+def test_a_queue_that_is_given_up_is_committed_up_to_the_finished_polls(
+    broker, make_lite, leave, auto_commit
+):
+    fill(broker, 40, queues=2)
+    consumer = make_lite(name="b", auto_commit=auto_commit)
+    if leave is leave_by_assign:
+        consumer.assign([QUEUE])
+    else:
+        consumer.subscribe("T")
+    consumer.start()
+    turn(consumer)
+    consumer.pause([QUEUE._replace(queue_id=1)])
+    polled = [[message.queue_offset for message in consumer.poll(0)]]
+    pull_what_is_there(consumer)
+    polled.append([message.queue_offset for message in consumer.poll(0)])
+    assert polled == [[*range(10)], [*range(10, 20)]], "the second one is not finished"
+    leave(consumer, lambda: make_lite(name="a"))
+    assert QUEUE not in consumer.assignment()
+    committed = broker.query_consumer_offset("g", "T", 0).offset or 0
+    assert committed == (10 if auto_commit else 0)
 
 
 def test_a_seek_forgets_what_waits_and_goes_on_from_there(broker, make_lite):

@@ -455,8 +455,9 @@ def test_a_broker_that_asks_for_less_is_asked_again_in_20_ms(
 
 
 @pytest.mark.conformance("D1")
+@pytest.mark.parametrize("error", [RuntimeError, SystemExit])
 def test_the_loop_survives_an_offset_store_that_raises_anything(
-    broker, make_consumer, scheduler, monkeypatch
+    broker, make_consumer, scheduler, monkeypatch, error
 ):
     send_many(broker, 5)
     heard = Heard()
@@ -465,7 +466,7 @@ def test_the_loop_survives_an_offset_store_that_raises_anything(
     rebalance(consumer)
 
     def fail(queue: MessageQueue) -> None:
-        raise RuntimeError(f"nothing is known of {queue}")
+        raise error(f"nothing is known of {queue}")
 
     with monkeypatch.context() as patch:
         patch.setattr(consumer.offset_store, "pull_commit", fail)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from broker.api.offsets import ConsumeFromWhere
 from client.consumer.consumer_config import ConsumerConfig
 from client.listener.listener import ConsumeOrderlyStatus
+from client.listener.process_queue import ProcessQueue
 from client.offset_store.local_offset_store import LocalFileOffsetStore
 from client.rebalance.allocate import AllocateAveragely
 from client.runtime.client_config import ClientConfig
@@ -69,10 +71,11 @@ class Refusing(LocalFileOffsetStore):
     def __init__(self, folder: Path) -> None:
         super().__init__("client", "g", folder)
         self.refused: set[str] = set()
+        self.error: type[BaseException] = ValueError
 
     def _refuse(self, method: str, queue: MessageQueue) -> None:
         if method in self.refused and queue == QUEUE:
-            raise ValueError(f"{method}: the backend is down")
+            raise self.error(f"{method}: the backend is down")
 
     def read_offset(self, queue, read_type):
         self._refuse("read_offset", queue)
@@ -87,12 +90,14 @@ class Refusing(LocalFileOffsetStore):
         super().persist(queue)
 
 
+@pytest.mark.parametrize("error", [ValueError, SystemExit])
 @pytest.mark.parametrize("method", ["read_offset", "remove_offset"])
 def test_a_queue_is_let_go_of_whatever_error_a_store_of_the_users_own_raises(
-    broker, make_member, tmp_path, caplog, method
+    broker, make_member, tmp_path, caplog, method, error
 ):
     fill(broker, 2, queues=2)
     store = Refusing(tmp_path / "offsets")
+    store.error = error
     store.refused.add(method)
     consumer, heard = make_member(
         "b", offset_store=store, consume_from_where=FIRST, pull_threshold_for_topic=800
@@ -114,11 +119,13 @@ def test_a_queue_is_let_go_of_whatever_error_a_store_of_the_users_own_raises(
     assert has_lock(consumer)
 
 
+@pytest.mark.parametrize("error", [ValueError, SystemExit])
 def test_a_queue_that_a_store_of_the_users_own_does_not_let_go_of_holds_up_no_other(
-    broker, make_member, tmp_path, caplog
+    broker, make_member, tmp_path, caplog, error
 ):
     fill(broker, 2, queues=2)
     store = Refusing(tmp_path / "offsets")
+    store.error = error
     consumer, heard = make_member("b", offset_store=store, consume_from_where=FIRST)
     consumer.start()
     turn(consumer)
@@ -352,3 +359,50 @@ def test_queues_that_were_taken_are_pulled_though_the_next_one_fails(
     turn(consumer)
     eventually(lambda: heard.bodies)
     assert {m.queue_id for m in heard.messages} == {0}
+
+
+def busy(broker, make_member, queues: int, listen):
+    """Start a member that has all queues, each of them in a call of ``listen``; and a newcomer
+    that gets the first half of them."""
+    fill(broker, queues, queues=queues)
+    first, heard = make_member("b", listen, consume_from_where=FIRST)
+    first.start()
+    turn(first)
+    heard.wait_for(queues)
+    newcomer, _ = make_member("a")
+    newcomer.start()
+    return first, [MessageQueue("T", "broker-a", n) for n in range(queues)]
+
+
+def test_queues_in_work_that_are_given_away_together_are_all_dropped_first(broker, make_member):
+    """So their listeners end beside each other, not each in the second of its own queue."""
+    going: dict[MessageQueue, ProcessQueue] = {}
+
+    def until_all_are_dropped(messages, context):
+        eventually(lambda: going and all(one.dropped for one in going.values()))
+        return SUCCESS
+
+    first, queues = busy(broker, make_member, 8, until_all_are_dropped)
+    going.update({queue: first.process_queues[queue] for queue in queues[:4]})
+    rebalance(first)
+    assert [queue for queue in queues if queue in first.process_queues] == queues[4:]
+
+
+@pytest.mark.slow
+def test_a_round_waits_a_second_for_all_queues_in_work_together_and_the_next_ones_not(
+    broker, make_member
+):
+    """Meanwhile no lock is refreshed, and no kept queue goes on after a failure."""
+    opened = threading.Event()
+    first, queues = busy(broker, make_member, 12, lambda messages, context: opened.wait(60))
+    try:
+        rounds = []
+        for _ in range(3):
+            began = time.monotonic()
+            rebalance(first)
+            rounds.append(time.monotonic() - began)
+        going = [first.process_queues[queue] for queue in queues[:6]]
+        assert [one.try_unlock_times for one in going] == [3] * 6, "each was tried"
+        assert sum(rounds) < 4, "six seconds in each round before"
+    finally:
+        opened.set()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 from hypothesis import given, strategies as st
 
@@ -154,6 +156,28 @@ def test_nearby_refuses_an_unknown_room() -> None:
     strategy = AllocateMachineRoomNearby(AllocateAveragely())
     with pytest.raises(ValueError, match="the machine room of client @x is not known"):
         strategy.allocate("g", "a@x", queues(4, "a@1"), ["@x", "a@x"])
+
+
+class Own:
+    """A strategy as a user may write one: its answer is its own list, or None."""
+
+    name = "OWN"
+
+    def __init__(self, own: list[MessageQueue] | None) -> None:
+        self.own = own
+
+    def allocate(self, *_: object) -> list[MessageQueue] | None:
+        return self.own
+
+
+def test_nearby_takes_none_for_no_queue_and_leaves_the_list_of_its_strategy_alone() -> None:
+    rooms = [*queues(1, "a@1"), *queues(1, "b@1")]
+    strategy = Own(None)
+    nearby = AllocateMachineRoomNearby(cast(AllocateMessageQueueStrategy, strategy))
+    assert nearby.allocate("g", "a@x", rooms, ["a@x"]) == []
+    strategy.own = queues(1, "a@1")
+    assert nearby.allocate("g", "a@x", rooms, ["a@x"]) == queues(1, "a@1") * 2
+    assert strategy.own == queues(1, "a@1")
 
 
 @pytest.mark.conformance("C1")

@@ -43,12 +43,13 @@ class Choosy:
 
     name = "CHOOSY"
 
-    def __init__(self, *bad: str) -> None:
+    def __init__(self, *bad: str, error: type[BaseException] = RuntimeError) -> None:
         self._bad = bad
+        self._error = error
 
     def allocate(self, group, client_id, queues, client_ids):
         if queues[0].topic in self._bad:
-            raise RuntimeError(f"not {queues[0].topic}")
+            raise self._error(f"not {queues[0].topic}")
         return AllocateAveragely().allocate(group, client_id, queues, client_ids)
 
 
@@ -299,10 +300,13 @@ def test_mixed_strategies_consume_queues_twice_and_others_not_at_all(broker, mak
 
 
 @pytest.mark.conformance("C16")
-def test_a_topic_and_a_consumer_that_fail_do_not_stop_the_others(broker, make_consumer, caplog):
+@pytest.mark.parametrize("error", [RuntimeError, SystemExit])
+def test_a_topic_and_a_consumer_that_fail_do_not_stop_the_others(
+    broker, make_consumer, caplog, error
+):
     for topic in ("T", "U"):
         fill(broker, 0, topic=topic)
-    config = ConsumerConfig(allocate_message_queue_strategy=Choosy("T", "%RETRY%g"))
+    config = ConsumerConfig(allocate_message_queue_strategy=Choosy("T", "%RETRY%g", error=error))
     bad = make_consumer(client_config=named("shared"), config=config)
     bad.subscribe("U")
     bad.start()
@@ -348,6 +352,32 @@ def test_in_a_broadcast_each_member_has_all_queues_and_gets_everything(
         member.shutdown()
     assert broker.consumer_offsets("g") == {}, "brokers do not know how far they are"
     assert len(list((tmp_path / "offsets").rglob("offsets.json"))) == 2
+
+
+class Silent(AllocateAveragely):
+    """Averagely, or without an answer."""
+
+    answers = True
+
+    def allocate(self, group, client_id, queues, client_ids):
+        return super().allocate(group, client_id, queues, client_ids) if self.answers else None
+
+
+def test_a_strategy_that_gives_none_gives_no_queue(broker, make_consumer):
+    """As 4.9 does it. To keep them would be to consume them beside their new owners."""
+    fill(broker, 0, queues=4)
+    strategy = Silent()
+    config = ConsumerConfig(allocate_message_queue_strategy=strategy)
+    consumer = make_consumer(config=config)
+    consumer.start()
+    rebalance(consumer)
+    assert ids(consumer) == [0, 1, 2, 3]
+    strategy.answers = False
+    rebalance(consumer)
+    assert ids(consumer) == []
+    strategy.answers = True
+    rebalance(consumer)
+    assert ids(consumer) == [0, 1, 2, 3]
 
 
 # -- orderly

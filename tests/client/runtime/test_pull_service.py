@@ -22,20 +22,21 @@ def request(queue_id: int = 0, group: str = "g") -> PullRequest:
 class Puller:
     """Notes its pull requests, and their threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, error: type[BaseException] = RuntimeError) -> None:
+        self._error = error
         self.pulled: list[int] = []
         self.threads: set[str] = set()
         self.handed_over: list[int] = []
 
     def hand_over(self) -> None:
         self.handed_over.append(len(self.pulled))
-        raise RuntimeError("no thread can be started")
+        raise self._error("no thread can be started")
 
     def pull_message(self, request: PullRequest) -> None:
         self.pulled.append(request.message_queue.queue_id)
         self.threads.add(threading.current_thread().name)
         if request.message_queue.queue_id == 13:
-            raise RuntimeError("unlucky")
+            raise self._error("unlucky")
 
 
 @pytest.mark.conformance("B17")
@@ -54,11 +55,12 @@ def test_requests_are_pulled_at_once_or_after_their_delay(scheduler: ManualSched
 
 
 @pytest.mark.conformance("B16")
+@pytest.mark.parametrize("error", [RuntimeError, SystemExit])
 def test_one_thread_pulls_for_all_queues_and_survives_what_goes_wrong(
-    scheduler: ManualScheduler, caplog: pytest.LogCaptureFixture
+    scheduler: ManualScheduler, caplog: pytest.LogCaptureFixture, error: type[BaseException]
 ) -> None:
     caplog.set_level("INFO")
-    puller = Puller()
+    puller = Puller(error)
     service = PullService("pulls", {"g": puller}.get, scheduler)
     service.start()
     service.start()
@@ -95,8 +97,9 @@ def test_a_rebalance_comes_with_each_period_and_at_once_when_it_is_asked_for() -
 
 
 @pytest.mark.conformance("C16")
+@pytest.mark.parametrize("error", [RuntimeError, SystemExit])
 def test_wake_ups_during_a_round_lead_to_one_more_and_errors_end_nothing(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, error: type[BaseException]
 ) -> None:
     rounds: list[int] = []
 
@@ -105,7 +108,7 @@ def test_wake_ups_during_a_round_lead_to_one_more_and_errors_end_nothing(
         if len(rounds) == 1:
             for _ in range(3):
                 service.wakeup()
-        raise RuntimeError("broken")
+        raise error("broken")
 
     service = RebalanceService("rebalance", 20_000, divide)
     service.wakeup()

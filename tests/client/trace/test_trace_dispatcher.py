@@ -68,6 +68,17 @@ def test_a_send_is_traced_and_found_by_id_and_key(traced, broker, clock):
     assert query_traces([broker], "unknown") == []
 
 
+@pytest.mark.parametrize("kind", ["PRODUCE", "CONSUME"])
+def test_a_group_with_the_longest_name_is_traced(manager, broker, kind):
+    group = "g" * 255
+    with Producer(group, brokers=[broker], config=TRACED, manager=manager) as producer:
+        sent = producer.send(Message("T", b"x"))
+        names = {trace_dispatcher(producer.instance, group, kind)._producer.group for _ in range(2)}
+    [view] = query_traces([broker], sent.msg_id)
+    assert view.group_name == group
+    assert [len(name) for name in names] == [255, 255], "and each has its own"
+
+
 def test_nothing_is_traced_by_default(manager, broker):
     with Producer("group", brokers=[broker], manager=manager) as producer:
         producer.send(Message("T", b"x"))
