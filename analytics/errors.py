@@ -62,11 +62,17 @@ class ManifestError(AnalyticsError):
 
 
 class KeptError(AnalyticsError):
-    """A folder holds no kept reports, or none as old as an option requests."""
+    """A folder holds no kept reports, or none as old as an option requests, or only ``later`` ones,
+    of which it names a file."""
 
-    def __init__(self, folder: str, *, as_old: str | None = None) -> None:
+    def __init__(
+        self, folder: str, *, as_old: str | None = None, later: Path | None = None
+    ) -> None:
         super().__init__(
-            f"{folder} holds no kept reports that are as old as {as_old}"
+            f"{folder} holds only kept reports that are dated later than now, as {later}: the "
+            "clock of this machine or of a broker is wrong"
+            if later is not None
+            else f"{folder} holds no kept reports that are as old as {as_old}"
             if as_old is not None
             else f"{folder} holds no kept reports; make some with "
             f"'rmqctl lag report -o parquet --save {folder}'"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -24,6 +25,7 @@ from analytics.report.partial import PartialReport, Place, Tags, about_orphans
 from analytics.report.report import make_report
 from analytics.report.scan import INCOMPLETE, Orphan, ScannedDelays, StoreWarning
 from analytics.report.stores import StoreRef
+from storage.counted import counted
 
 from .earlier_runs import add_stores, without_proven
 from .logs import DAY_MS, looked_at, newest_of_logs, same_names
@@ -36,27 +38,45 @@ if TYPE_CHECKING:
 _PER_CORE: Final = 3
 _OLD_MS: Final = 600_000
 """Age difference (to the report) above which a broker's partial report is mentioned."""
+_AHEAD_MS: Final = 600_000
+"""By which the clock of a broker may be ahead of the one here."""
 _GONE_MS: Final = 8 * DAY_MS
 """Of two brokers of one name: longer than a week, as reports may be kept once a week."""
 
 
-def find_kept(folders: Sequence[str], until: int | None, asked: str = "--as-of") -> list[Kept]:
+def find_kept(
+    folders: Sequence[str],
+    until: int | None,
+    asked: str = "--as-of",
+    *,
+    now_ms: int | None = None,
+    later: list[Kept] | None = None,
+) -> list[Kept]:
     """The newest partial reports of all brokers, not after ``until`` (ms), by name.
 
     Brokers that have one name count each: see ``logs``. One of which nothing was kept for eight
-    days counts as gone if there is something newer by its name. KeptError without any; it names
-    ``asked``, the option that ``until`` is from. Raises NoArrowError, OSError and KeptFileError.
+    days counts as gone if there is something newer by its name. Without ``until`` those that are
+    dated later than ``now_ms`` are left out, as the clock of their broker was wrong: ``later`` gets
+    them. KeptError without any; it names ``asked``, the option that ``until`` is from. Raises
+    NoArrowError, OSError and KeptFileError.
     """
+    left_out = [] if later is None else later
+    latest = until
+    if latest is None and now_ms is not None:
+        latest = now_ms + _AHEAD_MS
     by_name: dict[str, list[Kept]] = defaultdict(list)
     for folder in folders:
         runs = all_runs(folder)
         if not runs:
             raise KeptError(folder)
         for kept in runs:
-            if until is None or kept.as_of <= until:
+            if latest is None or kept.as_of <= latest:
                 by_name[kept.broker].append(kept)
+            elif until is None:
+                left_out.append(kept)
     if not by_name:
-        raise KeptError(", ".join(folders), as_old=asked)
+        later_file = _file_of(left_out[0]) if left_out else None
+        raise KeptError(", ".join(folders), as_old=asked, later=later_file)
     for broker, runs_of_name in by_name.items():
         last = max(kept.as_of for kept in runs_of_name)
         recent = (kept for kept in runs_of_name if kept.as_of > last - _GONE_MS)
@@ -112,6 +132,29 @@ def gathered_report(
     ]
     is_damaged = any(share.is_damaged for share in shares)
     return MadeReport(make_report(shares, moment, warnings), failed, shares, is_damaged)
+
+
+def later_ones(later: Iterable[Kept], now_ms: int) -> list[str]:
+    """A sentence for each broker with reports that :func:`find_kept` has left out."""
+    by_broker: dict[str, list[Kept]] = defaultdict(list)
+    for kept in later:
+        if not kept.number:
+            by_broker[kept.broker].append(kept)
+    sentences = []
+    for broker, runs in sorted(by_broker.items()):
+        last = max(runs, key=lambda kept: kept.as_of)
+        ahead_s = (last.as_of - now_ms) // 1000
+        sentences.append(
+            f"{broker}: left out {counted(len(runs), 'kept report')} dated later than now, by "
+            f"up to {ahead_s} s, as {_file_of(last)}; remove what a wrong clock has dated"
+        )
+    return sentences
+
+
+def _file_of(kept: Kept) -> Path:
+    """A file of a run, or the folder where it is joined with others."""
+    own = next((path for path in kept.paths("stores") if path.exists()), None)
+    return own or kept.month_folder("stores")
 
 
 def old_ones(found: Sequence[Kept], moment: int) -> list[str]:

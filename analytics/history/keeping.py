@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,15 +85,6 @@ def _check_not_joined(kept: Kept) -> None:
 def has_version_1(folder: Path) -> bool:
     """Whether a folder has files of version 1, which lie elsewhere."""
     return any(Path(folder, "stores").glob("broker=*"))
-
-
-def can_be_kept(as_of: int) -> bool:
-    """Whether a moment (ms) has a date."""
-    try:
-        datetime.fromtimestamp(as_of / 1000, UTC)
-    except (ValueError, OverflowError, OSError):
-        return False
-    return True
 
 
 def _rows(share: PartialReport, report: Report, name: str) -> Iterable[Row]:

@@ -21,6 +21,7 @@ from .tables import (
     JOINED,
     Kept,
     arrow,
+    can_be_kept,
     check_version,
     kept_at,
     parquet_file,
@@ -76,8 +77,11 @@ def runs_in(path: Path, folder: str) -> set[Kept]:
 
 
 def runs_of(table: Any, folder: str) -> set[Kept]:
-    """The runs of some rows of a joined file."""
+    """The runs of some rows of a joined file. ValueError for a moment that no run has."""
     runs = table.select(_OF_RUN).group_by(_OF_RUN).aggregate([]).to_pylist()
+    for row in runs:
+        if row["as_of"] is None or not can_be_kept(row["as_of"]):
+            raise ValueError(f"it has a report as of {row['as_of']} ms, which is no date")
     return {Kept(folder, row["broker"], row["as_of"], row["store_number"]) for row in runs}
 
 

@@ -131,26 +131,31 @@ class Kept(NamedTuple):
 
 
 def kept_at(folder: str, path: Path) -> Kept | None:
-    """The run that has written a file; None for a file of another name.
+    """The run that has written a file; None for a file of another name, as :func:`as_of_in`.
 
     Raises OSError and ValueError if the broker's name is only in the file, which cannot be read.
     """
+    as_of = as_of_in(path)
+    if as_of is None:
+        return None
     match = _PART.fullmatch(path.name)
     if match is not None:
         text = match[3]
         broker = _broker_in(path) if text.startswith("~") else unquote(text)
-        return Kept(folder, broker, int(match[1]), int(match[2] or 0))
+        return Kept(folder, broker, as_of, int(match[2] or 0))
     match = _PART_1.fullmatch(path.name)
     if match is not None and path.parent.parent.name.startswith("broker="):
         broker = unquote(path.parent.parent.name.removeprefix("broker="))
-        return Kept(folder, broker, int(match[1]), int(match[2] or 0))
+        return Kept(folder, broker, as_of, int(match[2] or 0))
     return None
 
 
 def as_of_in(path: Path) -> int | None:
-    """The moment (ms) in the name of a run's own file; None for a file of another name."""
+    """The moment (ms) in the name of a run's own file; None for a file of another name, and for a
+    moment that no run has."""
     match = _PART.fullmatch(path.name) or _PART_1.fullmatch(path.name)
-    return None if match is None else int(match[1])
+    as_of = None if match is None else int(match[1])
+    return as_of if as_of is not None and can_be_kept(as_of) else None
 
 
 def schema(arrow: Any, name: str) -> Any:
@@ -216,6 +221,11 @@ def check_version(metadata: Mapping[bytes, bytes] | None, path: Path) -> None:
     text = (metadata or {}).get(VERSION_KEY, b"1")
     if not text.isdigit() or int(text) > VERSION:
         raise HistoryVersionError(path, text.decode("ascii", "replace"), VERSION)
+
+
+def can_be_kept(as_of: int) -> bool:
+    """Whether a moment (ms) has a date."""
+    return _FIRST_MS <= as_of < _END_MS
 
 
 def date_of(as_of: int) -> Any:

@@ -111,12 +111,34 @@ def properties_told(names: Iterable[str]) -> str:
     return f"columns that are not fields become properties: {shown}"
 
 
+def object_of_map(value: Any) -> Any:
+    """A map of Arrow, a list of pairs or of {key, value}, as an object; other values unchanged."""
+    if isinstance(value, list):
+        if all(isinstance(one, tuple) and len(one) == 2 for one in value):
+            return _object_of_pairs(value)
+        if all(isinstance(one, dict) and one.keys() == {"key", "value"} for one in value):
+            return _object_of_pairs((one["key"], one["value"]) for one in value)
+    return value
+
+
 def _headers(value: Any) -> Any:
     """Properties of kcat's list of names and values, or of a list of pairs; others unchanged."""
+    value = object_of_map(value)
     if not isinstance(value, list):
         return value
-    if all(isinstance(one, dict) and one.keys() == {"key", "value"} for one in value):
-        return {str(one["key"]): one["value"] for one in value}
     if len(value) % 2 or not all(isinstance(name, str) for name in value[::2]):
         raise ValueError("its headers are neither an object nor a list of names and values")
-    return dict(zip(value[::2], value[1::2], strict=True))
+    return _object_of_pairs(zip(value[::2], value[1::2], strict=True))
+
+
+def _object_of_pairs(pairs: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
+    """An object. ValueError for a name that is no text, and for one that comes twice: one of its
+    values would be lost."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if not isinstance(name, str):
+            raise ValueError(f"a name of its properties is {name!r}, not a text")
+        if name in found:
+            raise ValueError(f"has the property {name!r} twice")
+        found[name] = value
+    return found

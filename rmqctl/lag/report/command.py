@@ -26,6 +26,7 @@ from .rows import (
 )
 
 if TYPE_CHECKING:
+    from analytics.history.tables import Kept
     from analytics.report.partial import PartialReport
     from analytics.report.report import Report
     from rmqctl.output.stdout import Out
@@ -188,7 +189,7 @@ def report(
     about = by or By.GROUP
     if form not in {ReportFormat.HTML, ReportFormat.PARQUET}:
         cli.check_view(LagReport if whole else _ROWS[about])
-    from analytics.history.gathering import find_kept
+    from analytics.history.gathering import find_kept, later_ones
     from analytics.lag.selection import Choice
     from rmqctl.cli.gc_tuning import no_search_for_cycles
     from rmqctl.output.render import render_one, render_rows
@@ -199,7 +200,9 @@ def report(
     from .previous import compared, gone, previous_of
 
     until = None if as_of is None else cli.time("--as-of", as_of)
-    kept = find_kept(from_partials, until) if from_partials else None
+    kept, later = None, list["Kept"]()
+    if from_partials:
+        kept = find_kept(from_partials, until, now_ms=cli.now_ms, later=later)
     moment = reporting.moment_of(kept) if until is None else until
     if form is ReportFormat.PARQUET:
         _check_date(moment)
@@ -222,7 +225,8 @@ def report(
             made = reporting.made_report(cli, who, asked)
             name = who.name
         lost = gone(previous, made.report.groups, choice)
-        found = reporting.with_warnings(made.report, lost)
+        more = [*later_ones(later, cli.now_ms), *lost]
+        found = reporting.with_warnings(made.report, more)
         shown = reporting.largest(compared(found.groups, previous), top)
         elapsed_ms = round((time.monotonic() - began) * 1000)
         for warning in found.warnings:
@@ -332,7 +336,7 @@ def _check_options(
 
 
 def _check_date(moment: int) -> None:
-    from analytics.history.keeping import can_be_kept
+    from analytics.history.tables import can_be_kept
 
     if not can_be_kept(moment):
         raise UsageProblem(f"--as-of: {moment} ms is not a calendar date")

@@ -13,6 +13,7 @@ from storage.format.shapes import MAX_TIME, check, maybe, members, rows as rows_
 from storage.format.strict_json import loads_strict
 
 if TYPE_CHECKING:
+    from analytics.history.tables import Kept
     from analytics.lag.selection import Choice
     from analytics.report.amounts import Row
     from rmqctl.cli.context import Cli
@@ -74,17 +75,20 @@ def _is_time(cli: "Cli", text: str) -> bool:
 
 def _kept(cli: "Cli", folder: str, moment: int | None, choice: "Choice") -> Previous:
     from analytics.engines.local import LocalEngine
-    from analytics.history.gathering import find_kept, gathered_report, old_ones
+    from analytics.history.gathering import find_kept, gathered_report, later_ones, old_ones
     from analytics.history.logs import same_names
     from storage.parse.times import format_time
 
-    found = find_kept([str(expanded(folder))], moment, "--compare")
+    later: list[Kept] = []
+    folders = [str(expanded(folder))]
+    found = find_kept(folders, moment, "--compare", now_ms=cli.now_ms, later=later)
     made = gathered_report(LocalEngine(), found, choice, only_figures=True)
     if made.unreadable:  # its lag would be missing in the sums
         first = made.unreadable[0]
         raise CliError(f"--compare: {first.ref.path}: {first.reason}")
     as_of = made.report.as_of
-    for sentence in (*same_names(found), *old_ones(found, as_of)):
+    warnings = (*same_names(found), *old_ones(found, as_of), *later_ones(later, cli.now_ms))
+    for sentence in warnings:
         cli.warn(f"--compare: {sentence}")
     cli.say(f"compared with the kept report of {format_time(as_of, cli.zone, iso=True)}")
     lags = _lags(made.report.groups)

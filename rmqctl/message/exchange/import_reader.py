@@ -15,7 +15,6 @@ from broker.validation import (
     check_properties,
 )
 from rmqctl.errors import UsageProblem
-from rmqctl.produce.field_names import known_fields
 from rmqctl.produce.parsers import Outgoing, from_fields, object_of
 from rmqctl.produce.sender import InvalidRecordError
 from rmqctl.produce.sources import Portion, ReadBytes, opened
@@ -75,13 +74,11 @@ def parquet_portions(
     path: str, read: ReadBytes, *, ignore_unknown: bool = False
 ) -> Iterator[Portion]:
     """The rows of a Parquet file."""
-    from .parquet import read_parquet
+    from .parquet import read_parquet, row_fields
 
     def message_of(cells: dict[str, Any]) -> Outgoing:
-        row = known_fields(cells, ignore_unknown=ignore_unknown)
-        body = row.pop("body", None)
-        if not isinstance(body, bytes):
-            raise ValueError("has no column body of bytes")
+        row = row_fields(cells, ignore_unknown=ignore_unknown)
+        body = row.pop("body")
         return whole(row, from_fields({**row, "body": ""}))._replace(body=body)
 
     yield from outgoing_portions(read_parquet(path, read), message_of)

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from rmqctl.produce.field_names import known_fields
 from rmqctl.produce.parsers import Outgoing, from_fields, object_of
 from storage.format.compress import MAX_INFLATED_BODY_SIZE
 from storage.format.errors import BodyError
@@ -50,13 +49,11 @@ def whole_parquet_portions(
     path: str, read: "ReadBytes", *, ignore_unknown: bool = False
 ) -> "Iterator[Portion]":
     """The rows of a Parquet file."""
-    from .parquet import read_parquet
+    from .parquet import read_parquet, row_fields
 
     def message_of(cells: dict[str, Any]) -> Outgoing:
-        row = known_fields(cells, ignore_unknown=ignore_unknown)
-        body = row.pop("body", None)
-        if not isinstance(body, bytes):
-            raise ValueError("has no column body of bytes")
+        row = row_fields(cells, ignore_unknown=ignore_unknown)
+        body = row.pop("body")
         message = whole(row, from_fields({**row, "body": ""}, keeps_properties=True))
         return message._replace(body=body, stored=_stored(row, body))
 
@@ -98,7 +95,8 @@ def _stored(fields: Mapping[str, Any], body: bytes) -> MessageExt:
         setattr(message, name, number)
     v6 = (len(hosts[0]) == 20) << 4 | (len(hosts[1]) == 20) << 5
     message.sys_flag = message.sys_flag & ~_HOSTS_V6 | v6
-    texts = {str(name): str(value) for name, value in properties.items()}
+    given = properties.items()
+    texts = {str(name): str(value) for name, value in given if value is not None}
     set_stored_properties(message, texts)
     set_stored_body(message, body)
     return _storable(message)

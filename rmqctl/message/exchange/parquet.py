@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rmqctl.errors import CliError
 from rmqctl.output.fields import Kind, fields_of
 from rmqctl.output.message_rows import MessageRow, message_row
+from rmqctl.produce.field_names import known_fields, object_of_map
 
 from .formats import ByMessages
 
@@ -92,8 +93,8 @@ class ParquetMessages(ByMessages):
 
 
 def read_parquet(path: str, read: "ReadBytes") -> Iterator[dict[str, Any]]:
-    """The rows of a file, as fields; the body is bytes. ValueError for another file. ``read``
-    counts bytes as if all rows were equally long."""
+    """The rows of a file, for :func:`row_fields`. ValueError for another file. ``read`` counts
+    bytes as if all rows were equally long."""
     arrow = _arrow()
     try:
         file = arrow.parquet.ParquetFile(path)
@@ -101,8 +102,20 @@ def read_parquet(path: str, read: "ReadBytes") -> Iterator[dict[str, Any]]:
         for batch in file.iter_batches(_ROWS):
             passed += batch.num_rows
             read.count = size * passed // max(rows, 1)
-            for row in batch.to_pylist():
-                row["properties"] = dict(row.get("properties") or ())
-                yield row
+            yield from batch.to_pylist()
     except arrow.ArrowException as error:
         raise ValueError(f"cannot be read as Parquet: {error}") from None
+
+
+def row_fields(cells: dict[str, Any], *, ignore_unknown: bool) -> dict[str, Any]:
+    """The cells of a row by field names; the body is bytes. ValueError for an unknown name.
+
+    Properties are an object, whether the column is a map, a list of {key, value} or a struct.
+    """
+    row = known_fields(cells, ignore_unknown=ignore_unknown)
+    if "properties" in row:
+        properties = object_of_map(row["properties"])
+        row["properties"] = {} if properties is None else properties
+    if not isinstance(row.get("body"), bytes):
+        raise ValueError("has no column body of bytes")
+    return row

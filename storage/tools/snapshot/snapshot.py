@@ -23,7 +23,12 @@ from storage.configs.deleted_topics import (
     DeletedTopics,
     deleted_topics_for_reading,
 )
-from storage.errors import StoreNotReadableError, StoreNotWritableError
+from storage.errors import (
+    DamagedSnapshotError,
+    StoreError,
+    StoreNotReadableError,
+    StoreNotWritableError,
+)
 from storage.files.checksum import Tick, checksum_of, no_tick
 from storage.files.creating import create
 from storage.files.fs import FileSystem
@@ -86,7 +91,8 @@ def take_snapshot(
 
     On the device when this returns; ``target`` exists as a whole or not at all. Raises the errors
     of StoreView.open, StoreInUseError (another process makes ``target``), StoreNotWritableError
-    about ``target``, and StoreError if the archive needs a package that is not installed.
+    about ``target``, and StoreError if the archive needs a package that is not installed, or if no
+    reader would take the snapshot.
     """
     check_packing(target)
     fs = fs or FileSystem()
@@ -191,7 +197,8 @@ def describe(
     for path in paths:
         found = checksum_of(fs, path, tick)
         name = path.relative_to(stage).as_posix()
-        files.append(SnapshotFile(name, found.length, found.value, path.stat().st_mtime_ns))
+        modified_ns = max(path.stat().st_mtime_ns, 0)  # readers take no time before 1970
+        files.append(SnapshotFile(name, found.length, found.value, modified_ns))
     return Manifest(
         at_timestamp=now_ms,
         source=str(root),
@@ -205,9 +212,17 @@ def describe(
 
 
 def write_manifest(fs: FileSystem, folder: Path, manifest: Manifest) -> None:
-    """Write the manifest into a snapshot, unsynced."""
+    """Write the manifest into a snapshot, unsynced. StoreError if no reader would take it."""
+    data = manifest.pack()
+    try:
+        Manifest.unpack(data, folder / SNAPSHOT_MANIFEST)
+    except DamagedSnapshotError as error:
+        raise StoreError(
+            f"no snapshot of {manifest.source} can be made: {error.reason}; copy its folder "
+            "while no process writes to it"
+        ) from None
     fd = fs.open(folder / SNAPSHOT_MANIFEST, writable=True, create=True)
     try:
-        fs.write(fd, manifest.pack(), 0)
+        fs.write(fd, data, 0)
     finally:
         fs.close(fd)

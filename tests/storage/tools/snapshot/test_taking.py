@@ -15,7 +15,12 @@ import pytest
 from storage.configs.consumer_offsets import consumer_offset_file
 from storage.configs.journal import Journal
 from storage.coordination.exclusive import alone
-from storage.errors import StoreInUseError, StoreNotFoundError, StoreNotWritableError
+from storage.errors import (
+    StoreError,
+    StoreInUseError,
+    StoreNotFoundError,
+    StoreNotWritableError,
+)
 from storage.files.fs import FileSystem
 from storage.format.properties import encode_properties
 from storage.queue.deletion import delete_queues
@@ -26,7 +31,7 @@ from storage.tools.snapshot.file_copy import FileCopier
 from storage.tools.snapshot.index_files import place_index
 from storage.tools.snapshot.restore import restore_snapshot
 from storage.tools.snapshot.snapshot import take_snapshot
-from storage.tools.snapshot.snapshot_source import open_snapshot
+from storage.tools.snapshot.snapshot_source import open_snapshot, verify
 from tests.support.crash import inspect
 from tests.support.oracle import ENTRY, INDEX_HEADER, Found
 from tests.support.samples import TINY, Sample, Ticking, batch, new_store, open_store, prepared
@@ -399,3 +404,45 @@ def test_the_progress_of_a_broadcast_consumer_of_any_name_is_in_it(root, tmp_pat
     restore_snapshot(open_snapshot(tmp_path / "snap"), tmp_path / "new", run="x")
     found = [path.name for path in (tmp_path / "new" / kept).parent.iterdir()]
     assert found == ["offsets.json"]
+
+
+def longest_manifest(root, tmp_path):
+    """Bytes of the manifest of a store, and some more."""
+    take_snapshot(root, tmp_path / "first", now_ms=1)
+    return (tmp_path / "first/manifest.json").stat().st_size + 20
+
+
+@pytest.mark.parametrize("name", ["snap", "snap.tar"])
+def test_a_snapshot_whose_manifest_no_reader_takes_is_not_made(root, tmp_path, monkeypatch, name):
+    length = longest_manifest(root, tmp_path)
+    monkeypatch.setattr("storage.tools.snapshot.manifest.MAX_MANIFEST", length)
+    take_snapshot(root, tmp_path / name, now_ms=1)
+    assert open_snapshot(tmp_path / name).manifest.at_timestamp == 1
+    (root / "more").mkdir()
+    (root / "more" / "a file with some name").touch()
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(StoreError, match="can be made: its manifest has .* more than the .* read"):
+        take_snapshot(root, tmp_path / f"other-{name}", now_ms=1)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("name", ["snap", "snap.tar"])
+def test_file_names_that_make_no_manifest_are_found_when_it_is_taken(root, tmp_path, name):
+    (root / "more").mkdir()
+    for number in range(40):
+        (root / "more" / f"{'[' * 250}{number}").touch()
+    with pytest.raises(StoreError, match="can be made: its manifest has other rows"):
+        take_snapshot(root, tmp_path / name, now_ms=1)
+    assert [path.name for path in tmp_path.iterdir()] == ["store"]
+
+
+@pytest.mark.parametrize("name", ["snap", "snap.tar"])
+def test_a_file_from_before_1970_is_in_it(root, tmp_path, name):
+    (root / "more").write_bytes(b"old")
+    os.utime(root / "more", ns=(-5_000_000_000, -5_000_000_000))
+    take_snapshot(root, tmp_path / name, now_ms=1)
+    source = open_snapshot(tmp_path / name)
+    assert verify(source) == []
+    restore_snapshot(source, tmp_path / "new", run="x")
+    assert (tmp_path / "new" / "more").read_bytes() == b"old"
+    assert (tmp_path / "new" / "more").stat().st_mtime_ns == 0
