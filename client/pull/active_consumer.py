@@ -151,21 +151,19 @@ class ActiveConsumer(Consumer):
 
     def progress_moved(self, moved: Mapping[MessageQueue, int | None]) -> None:
         """Forget progress that was moved: it is read from the broker again. Of a broadcast only
-        this consumer has the progress, so it is ``moved`` here."""
+        this consumer has the progress, so it is ``moved`` here. A queue with which the offset store
+        fails keeps no other one from its move."""
         for queue, offset in moved.items():
-            if offset is not None and self._config.message_model is MessageModel.BROADCASTING:
-                self._write_moved(queue, offset)
-            else:
-                self.offset_store.remove_offset(queue)
-
-    def _write_moved(self, queue: MessageQueue, offset: int) -> None:
-        """Progress that is not stored now is in memory, and is stored with the next commit."""
-        try:
-            self.offset_store.update_offset(queue, offset, increase_only=False)
-            self.offset_store.persist(queue)
-        except (Exception, SystemExit):  # a user's own offset store may raise any error
-            text = "moved progress cannot be stored: group=%s queue=%s"
-            logger.exception(text, self.group, queue)
+            try:
+                if offset is not None and self._config.message_model is MessageModel.BROADCASTING:
+                    # What is not stored now is in memory, and is stored with the next commit.
+                    self.offset_store.update_offset(queue, offset, increase_only=False)
+                    self.offset_store.persist(queue)
+                else:
+                    self.offset_store.remove_offset(queue)
+            except (Exception, SystemExit):  # a user's own offset store may raise any error
+                text = "moved progress cannot be taken over: group=%s queue=%s"
+                logger.exception(text, self.group, queue)
 
     def running_info(self) -> Mapping[str, Any]:
         """See ConsumerInner."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from broker.api.members import MessageModel
 from broker.api.pull import PullRequest as PullMessage, PullResult, PullStatus
 from broker.errors import BrokerError
 from client.arguments import check_settings, check_whole, checked_queues
@@ -337,9 +338,33 @@ class LitePullConsumer(ActiveConsumer):
     def _begin_anew(self, moved: Mapping[MessageQueue, int | None]) -> None:
         with self.rebalance.lock:
             for queue, offset in moved.items():
-                if queue in self.rebalance.process_queues:
-                    super().progress_moved({queue: offset})
-                    self._begin(queue, self.compute_pull_from_where(queue))
+                old = self.rebalance.process_queues.get(queue)
+                if old is None:
+                    continue
+                super().progress_moved({queue: offset})
+                if offset is not None and self._config.message_model is MessageModel.BROADCASTING:
+                    self._begin(queue, offset)  # its file may not have that yet
+                else:
+                    self._go_on_from_progress(queue, old)
+
+    def _go_on_from_progress(self, queue: MessageQueue, old: ProcessQueue) -> None:
+        """Begin a queue anew from its progress; if that cannot be read now, later, and the queue
+        stands still meanwhile."""
+        with self.rebalance.lock:
+            if self.rebalance.process_queues.get(queue) is not old:
+                return  # given up or begun anew meanwhile
+            try:
+                offset = self.compute_pull_from_where(queue)
+            except Exception as error:  # a user's own offset store may raise any error
+                old.dropped = True  # else a commit of its messages overwrites the move
+                unexpected = not isinstance(error, (*UNANSWERED, ClientError, BrokerError))
+                text = "moved progress cannot be read: group=%s queue=%s: %s"
+                logger.warning(text, self.group, queue, error, exc_info=unexpected)
+                delay_ms = self.instance.config.pull_time_delay_mills_when_exception
+                again = partial(self._go_on_from_progress, queue, old)
+                self.instance.pull_service.execute_task_later(again, delay_ms)
+            else:
+                self._begin(queue, offset)
 
     def _begin(self, queue: MessageQueue, offset: int) -> None:
         """Pull a queue from an offset, with none of its messages in memory."""

@@ -169,11 +169,15 @@ class RebalancePush:
                     continue
                 process_queue.offset_illegal = False
                 _drop(process_queue, clear=True)
-                if offset is not None and consumer.message_model is MessageModel.BROADCASTING:
-                    # Giving the queue up stores it.
-                    consumer.offset_store.update_offset(queue, offset, increase_only=False)
-                else:
-                    consumer.offset_store.remove_offset(queue)
+                try:
+                    if offset is not None and consumer.message_model is MessageModel.BROADCASTING:
+                        # Giving the queue up stores it.
+                        consumer.offset_store.update_offset(queue, offset, increase_only=False)
+                    else:
+                        consumer.offset_store.remove_offset(queue)
+                except Exception:  # a user's own offset store may raise any error
+                    text = "moved progress cannot be taken over: group=%s queue=%s"
+                    logger.exception(text, consumer.group, queue)
                 logger.info("progress was moved, beginning anew: %s", queue)
         consumer.instance.rebalance_immediately()
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from storage.clock import now_ms
 from storage.configs.dlq_acks import DlqAcksFile, Marks
 from storage.configs.journal import SETTLE, Journal
-from storage.configs.journal_marks import TimedMark, journalled_marks
+from storage.configs.journal_marks import TimedMark, journalled_marks, marks_before_sends
 from storage.configs.redrive_runs import SETTLED, RedriveRuns
 from storage.format.message import dlq_topic
 
@@ -41,9 +41,7 @@ def unsettled(view: "StoreView", group: str, but: str | None = None) -> Iterator
         read = None if name == but or runs.is_settled(name) else runs.read(name)
         if read is not None and read[0]["group"] == group:
             task = task_from(read[0])
-            times = _sent_times(view, task, read[1])
-            removed = _removals(view.root, dlq_topic(group)) if times else []
-            sent = {place for place, at in times.items() if not _is_removed(removed, place, at)}
+            sent = _still_marked(view.root, task, _sent_times(view, task, read[1]))
             yield Unsettled(name, sent, was_deleted_since(view, task))
 
 
@@ -82,21 +80,26 @@ def _sent_times(view: "StoreView", task: Task, receipts: list[dict[str, Any]]) -
     return {**times, **{place: sent.timestamp for place, sent in progress.late.items()}}
 
 
-def _removals(root: Path, topic: str) -> list[TimedMark]:
-    """The marks of a topic that users removed."""
-    marks = journalled_marks(Journal(root))
-    return [
-        mark
-        for mark in marks
+def _still_marked(root: Path, task: Task, times: Mapping[Place, int]) -> set[Place]:
+    """What was sent, without that whose mark a user removed since."""
+    if not times:
+        return set()
+    topic = dlq_topic(task.group)
+    marks = list(journalled_marks(Journal(root)))
+    before = marks_before_sends(marks, topic, task.run, times, task.handled)
+    removals = [
+        (number, mark)
+        for number, mark in enumerate(marks)
         if isinstance(mark, TimedMark) and mark.topic == topic and not mark.change[0]
     ]
+    return {place for place in times if not _is_removed(removals, place, before[place])}
 
 
-def _is_removed(removals: list[TimedMark], place: Place, sent_at: int) -> bool:
-    """Whether a mark was removed after its message was sent."""
+def _is_removed(removals: list[tuple[int, TimedMark]], place: Place, since: int) -> bool:
+    """Whether a mark was removed after so many marks of the journal."""
     queue_id, offset = place
     return any(
-        mark.at >= sent_at and mark.queue_id == queue_id and low <= offset < high
-        for mark in removals
+        number >= since and mark.queue_id == queue_id and low <= offset < high
+        for number, mark in removals
         for _, low, high in (mark.change,)
     )

@@ -35,7 +35,13 @@ from storage.configs.deleted_topics import DELETED_FILE, deleted_entry, read_del
 from storage.configs.dlq_acks import Change, DlqAcksFile, handled_entry
 from storage.configs.early_deliveries import EarlyDeliveries
 from storage.configs.journal import JOURNAL_ENTRY, Journal, is_topic_deletion
-from storage.configs.journal_marks import TimedDeletion, TimedMark, journalled_marks
+from storage.configs.journal_marks import (
+    Journalled,
+    TimedDeletion,
+    TimedMark,
+    journalled_marks,
+    marks_before_sends,
+)
 from storage.configs.offset_samples import SAMPLE, OffsetSamples
 from storage.configs.progress_log import ProgressLog
 from storage.configs.progress_reader import MARK, OFFSETS_FILE, check_mark
@@ -239,29 +245,36 @@ def _handled(view: StoreView, error: CorruptFileError) -> OwnDamage:
 
 
 def _marks(root: Path) -> dict[str, dict[int, list[Change]]]:
-    """Replay the marks by their time; at the same time those of redrives first. Those before the
-    deletion of their topic are left out: the offsets of its queues came again."""
+    """Replay the marks in the order of the journal; those of redrives come where these were made.
+    Those before the deletion of their topic are left out: the offsets of its queues came again."""
     file: dict[str, dict[int, list[Change]]] = {}
-    done = [*_redriven(root), *journalled_marks(Journal(root))]
-    for one in sorted(done, key=itemgetter(0)):
+    journalled = list(journalled_marks(Journal(root)))
+    done = [*_redriven(root, journalled), *enumerate(journalled)]
+    for _, one in sorted(done, key=itemgetter(0)):
         if isinstance(one, TimedDeletion):
             file.pop(one.topic, None)
-        else:
+        elif isinstance(one, TimedMark):
             file.setdefault(one.topic, {}).setdefault(one.queue_id, []).append(one.change)
     return file
 
 
-def _redriven(root: Path) -> Iterator[TimedMark]:
-    """The marks of redrives."""
+def _redriven(root: Path, journalled: list[Journalled]) -> Iterator[tuple[int, TimedMark]]:
+    """The marks of redrives, each with the number of journalled ones before it."""
     runs = RedriveRuns(root)
     for name in runs.names():
         task, receipts = runs.read(name) or ({}, [])
-        for receipt in receipts:
-            if receipt.get("applied"):
-                at, offset = receipt["redriven_timestamp"] or 0, receipt["queue_offset"]
+        sent = {
+            (receipt["queue_id"], receipt["queue_offset"]): receipt["redriven_timestamp"] or 0
+            for receipt in receipts
+            if receipt.get("applied")
+        }
+        if sent:
+            topic = dlq_topic(task["group"])
+            handled = [(queue_id, offset) for queue_id, offset in task.get("handled", ())]
+            before = marks_before_sends(journalled, topic, task["run"], sent, handled)
+            for (queue_id, offset), at in sent.items():
                 change = (True, offset, offset + 1)
-                topic = dlq_topic(task["group"])
-                yield TimedMark(at, topic, receipt["queue_id"], change)
+                yield before[queue_id, offset], TimedMark(at, topic, queue_id, change)
 
 
 def _ended(view: StoreView, error: CorruptFileError) -> OwnDamage:

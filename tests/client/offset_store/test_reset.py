@@ -12,6 +12,7 @@ from client.consumer.consumer_config import ConsumerConfig
 from client.errors import ProgressMovedError
 from client.listener.listener import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus
 from client.offset_store.local_offset_store import LocalFileOffsetStore
+from client.offset_store.offset_store import ReadOffsetType
 from client.pull.lite_pull_consumer import LitePullConfig, LitePullConsumer
 from client.pull.pull_consumer import PullConsumer
 from client.runtime.client_config import ClientConfig
@@ -28,6 +29,7 @@ from tests.support.consumers import (
 )
 
 QUEUE = MessageQueue("T", "broker-a", 0)
+OTHER = MessageQueue("T", "broker-a", 1)
 SUCCESS = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 
 
@@ -344,3 +346,181 @@ def test_a_pulling_member_of_a_broadcast_follows_a_move_that_its_store_does_not_
     again = LocalFileOffsetStore("c", "g", tmp_path)
     again.load()
     assert again.clone_offset_table() == {QUEUE: 7, other: 6}
+
+
+class OwnStore(LocalFileOffsetStore):
+    """A user's own store; of the progress of QUEUE it cannot do what ``away`` names."""
+
+    away: frozenset[str] = frozenset()
+
+    def _ask(self, queue: MessageQueue, what: str) -> None:
+        if queue == QUEUE and what in self.away:
+            raise OSError("the database is away")
+
+    def read_offset(self, queue: MessageQueue, read_type: ReadOffsetType) -> int | None:
+        if read_type is ReadOffsetType.READ_FROM_STORE:
+            self._ask(queue, "read")
+        return super().read_offset(queue, read_type)
+
+    def persist(self, queue: MessageQueue) -> None:
+        self._ask(queue, "persist")
+        super().persist(queue)
+
+    def remove_offset(self, queue: MessageQueue) -> None:
+        self._ask(queue, "remove")
+        super().remove_offset(queue)
+
+
+@pytest.fixture
+def own(tmp_path) -> OwnStore:
+    return OwnStore("c", "g", tmp_path)
+
+
+def kept_in(store: OwnStore) -> dict[MessageQueue, int]:
+    again = LocalFileOffsetStore("c", "g", store.path.parents[2])
+    again.load()
+    return again.clone_offset_table()
+
+
+def move_both(broker, store: OwnStore) -> None:
+    """Move the progress in the user's store; the broker notifies the members."""
+    elsewhere = LocalFileOffsetStore("c", "g", store.path.parents[2])
+    for queue, offset in ((QUEUE, 7), (OTHER, 6)):
+        elsewhere.update_offset(queue, offset, increase_only=False)
+    elsewhere.persist_all([QUEUE, OTHER])
+    broker.progress.move("g", {("T", 0): 7, ("T", 1): 6})
+
+
+def poll_until(consumer, count: int) -> dict[int, list[int]]:
+    """Poll until so many messages came; gives their offsets by queue id."""
+    found: dict[int, list[int]] = {0: [], 1: []}
+
+    def polled() -> bool:
+        consumer.instance.schedulers.__self__.advance(0)
+        pull_what_is_there(consumer)
+        for message in consumer.poll(0):
+            found[message.queue_id].append(message.queue_offset)
+        return sum(map(len, found.values())) >= count
+
+    eventually(polled)
+    return found
+
+
+def test_a_queue_with_which_the_own_store_fails_keeps_no_other_of_a_pull_consumer_from_a_move(
+    broker, manager, own
+):
+    fill(broker, 20, queues=2)
+    with PullConsumer("g", brokers=[broker], manager=manager, offset_store=own) as consumer:
+        for queue in (QUEUE, OTHER):
+            consumer.update_consume_offset(queue, 9)
+        own.away = frozenset({"remove"})
+        move_both(broker, own)
+        eventually(lambda: consumer.consumer_status("T") == {QUEUE: 9})
+        own.away = frozenset()
+
+
+def test_a_queue_with_which_the_own_store_fails_keeps_no_other_of_a_push_consumer_from_a_move(
+    broker, make_consumer, own
+):
+    fill(broker, 20, queues=2)
+    heard = Heard()
+    first = ConsumerConfig(consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET)
+    consumer = make_consumer(listener=heard, offset_store=own, config=first)
+    consumer.start()
+    turn(consumer)
+    heard.wait_for(20)
+    eventually(lambda: not any(queue.msg_count for queue in consumer.process_queues.values()))
+    old = dict(consumer.process_queues)
+    own.away = frozenset({"remove"})
+    move_both(broker, own)
+    follow(consumer, old[OTHER])
+    heard.wait_for(24)
+    assert sorted(m.queue_offset for m in heard.messages[20:]) == [6, 7, 8, 9]
+    assert old[QUEUE].dropped
+    own.away = frozenset()
+
+
+@pytest.fixture
+def polling(broker, manager, own, request):
+    """Make a consumer with the store ``own`` that was given all 20 messages of both queues, and
+    has committed none."""
+
+    def make(model: MessageModel) -> LitePullConsumer:
+        fill(broker, 20, queues=2)
+        consumer = LitePullConsumer(
+            "g",
+            brokers=[broker],
+            manager=manager,
+            config=LitePullConfig(
+                auto_commit=False,
+                message_model=model,
+                consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+            ),
+            offset_store=own,
+        )
+        request.addfinalizer(consumer.shutdown)
+        consumer.assign([QUEUE, OTHER])
+        consumer.start()
+        assert poll_until(consumer, 20) == {0: [*range(10)], 1: [*range(10)]}
+        return consumer
+
+    return make
+
+
+def test_a_polling_member_goes_on_from_moved_progress_once_its_own_store_gives_it(
+    broker, own, polling
+):
+    consumer = polling(MessageModel.CLUSTERING)
+    old = consumer.rebalance.process_queues[OTHER]
+    own.away = frozenset({"read"})
+    move_both(broker, own)
+    follow(consumer, old)
+    assert poll_until(consumer, 4) == {0: [], 1: [6, 7, 8, 9]}
+    consumer.poll(0)
+    consumer.commit()
+    assert kept_in(own) == {QUEUE: 7, OTHER: 10}
+    own.away = frozenset()
+    delay_ms = consumer.instance.config.pull_time_delay_mills_when_exception
+    consumer.instance.schedulers.__self__.advance(delay_ms)
+    assert poll_until(consumer, 3) == {0: [7, 8, 9], 1: []}
+    consumer.poll(0)
+    consumer.commit()
+    assert kept_in(own) == {QUEUE: 10, OTHER: 10}
+
+
+def test_a_polling_member_that_seeks_while_its_own_store_is_away_stays_there(broker, own, polling):
+    consumer = polling(MessageModel.CLUSTERING)
+    old = consumer.rebalance.process_queues[QUEUE]
+    own.away = frozenset({"read"})
+    move_both(broker, own)
+    follow(consumer, old)
+    consumer.seek(QUEUE, 9)
+    own.away = frozenset()
+    delay_ms = consumer.instance.config.pull_time_delay_mills_when_exception
+    consumer.instance.schedulers.__self__.advance(delay_ms)
+    assert poll_until(consumer, 5) == {0: [9], 1: [6, 7, 8, 9]}
+
+
+def test_a_polling_member_whose_own_store_forgets_no_progress_follows_a_move(broker, own, polling):
+    consumer = polling(MessageModel.CLUSTERING)
+    old = consumer.rebalance.process_queues[OTHER]
+    own.away = frozenset({"remove"})
+    move_both(broker, own)
+    follow(consumer, old)
+    assert poll_until(consumer, 7) == {0: [7, 8, 9], 1: [6, 7, 8, 9]}
+    own.away = frozenset()
+
+
+def test_a_polling_member_of_a_broadcast_follows_a_move_while_its_own_store_is_away(
+    broker, own, polling
+):
+    consumer = polling(MessageModel.BROADCASTING)
+    old = consumer.rebalance.process_queues[OTHER]
+    own.away = frozenset({"read", "persist"})
+    broker.progress.move("g", {("T", 0): 7, ("T", 1): 6})
+    follow(consumer, old)
+    assert poll_until(consumer, 7) == {0: [7, 8, 9], 1: [6, 7, 8, 9]}
+    own.away = frozenset()
+    consumer.poll(0)
+    consumer.commit()
+    assert kept_in(own) == {QUEUE: 10, OTHER: 10}

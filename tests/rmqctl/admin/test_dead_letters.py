@@ -414,6 +414,47 @@ def test_a_clock_that_was_set_back_changes_no_order_of_marks(store, of_g, handle
     assert handled() == [0, 4]
 
 
+def shift(store, by_ms):
+    """Change the times of the journal."""
+    for path in (store / "rmqctl" / "journal").iterdir():
+        entries = [unseal(line) for line in path.read_bytes().splitlines()]
+        shifted = [{**e, AT_TIMESTAMP: e[AT_TIMESTAMP] + by_ms} for e in entries if e is not None]
+        path.write_bytes(b"".join(seal(entry) + b"\n" for entry in shifted))
+
+
+@pytest.mark.slow
+def test_a_mark_that_was_removed_before_the_clock_was_set_back_and_the_run_began_is_set(
+    store, of_g, handled, bodies
+):
+    of_g(admin.acknowledge, MessageSelection(["0"])).apply(NOTE)
+    of_g(admin.undo_acknowledge).apply(NOTE)
+    shift(store, 3_600_000)
+
+    def stop():
+        if len(bodies()) == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        list(of_g(admin.redrive, ALL, writing=admin.Writing(pace=stop)).apply(NOTE).rows)
+    DlqAcksFile(store).path.unlink()
+    again = of_g(admin.redrive, ALL)
+    assert [row.queue_offset for row in again.plan] == [1, 2, 3, 4]
+    list(again.apply(NOTE).rows)
+    assert handled() == [0, 1, 2, 3, 4]
+    assert bodies() == [b"body %d" % n for n in range(5)]
+
+
+@pytest.mark.slow
+def test_a_mark_that_was_removed_after_a_message_of_a_later_time_stays_removed(
+    store, of_g, handled, killed
+):
+    """The log has the later times of a clock that was wrong."""
+    of_g(admin.remove_marks, MessageSelection(["0"])).apply(NOTE)
+    shift(store, -3_600_000)
+    list(of_g(admin.redrive, MessageSelection(["4"])).apply(NOTE).rows)
+    assert handled() == [1, 4]
+
+
 @pytest.mark.slow
 def test_a_resumed_run_leaves_out_what_another_killed_run_sent(store, of_g, bodies, killed):
     def stop():

@@ -9,10 +9,10 @@ from zlib import crc32
 
 import pytest
 
-from storage.configs.checksummed_json import body_of, seal_body
+from storage.configs.checksummed_json import body_of, seal, seal_body, unseal
 from storage.configs.deleted_topics import read_deleted_topics
 from storage.configs.dlq_acks import DlqAcksFile
-from storage.configs.journal import Journal
+from storage.configs.journal import AT_TIMESTAMP, Journal
 from storage.configs.progress import ProgressFile
 from storage.configs.progress_table import QueueProgress
 from storage.configs.store_settings import read_store_settings
@@ -222,6 +222,28 @@ def test_marks_of_a_redrive_come_back_though_earlier_ones_were_taken_back(root):
     assert run("dlq", "redrive", "readers", "--all", "--yes", *to).code == 0
     before = facts(root)[3]
     assert any(cursor or beyond for cursor, beyond in before.values())
+    flipped(root / "rmqctl" / "handled.json")
+    assert run("store", "repair", "--execute", "--yes", "-S", root).code == 0
+    assert facts(root)[3] == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shift_ms", [-3_600_000, 3_600_000])
+@pytest.mark.parametrize("once_more", [False, True])
+def test_marks_of_a_redrive_come_back_as_they_were_whatever_the_clock_said(
+    root, once_more, shift_ms
+):
+    """Marks were taken back before the redrive, and once more after it."""
+    assert run("dlq", "ack", "readers", "--undo", "--yes", "-S", root).code == 0
+    to = ("--target", "kept", "-S", root)
+    assert run("dlq", "redrive", "readers", "1", "2", "--yes", *to).code == 0
+    if once_more:
+        assert run("dlq", "ack", "readers", "2", "--undo", "--yes", "-S", root).code == 0
+    before = facts(root)[3]
+    (path,) = Journal(root).files()
+    entries = [unseal(line) for line in path.read_bytes().splitlines()]
+    shifted = [{**e, AT_TIMESTAMP: e[AT_TIMESTAMP] + shift_ms} for e in entries if e is not None]
+    path.write_bytes(b"".join(seal(entry) + b"\n" for entry in shifted))
     flipped(root / "rmqctl" / "handled.json")
     assert run("store", "repair", "--execute", "--yes", "-S", root).code == 0
     assert facts(root)[3] == before
