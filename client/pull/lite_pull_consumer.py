@@ -355,7 +355,7 @@ class LitePullConsumer(ActiveConsumer):
                 return  # given up or begun anew meanwhile
             try:
                 offset = self.compute_pull_from_where(queue)
-            except Exception as error:  # a user's own offset store may raise any error
+            except (Exception, SystemExit) as error:  # a user's own store
                 old.dropped = True  # else a commit of its messages overwrites the move
                 unexpected = not isinstance(error, (*UNANSWERED, ClientError, BrokerError))
                 text = "moved progress cannot be read: group=%s queue=%s: %s"

@@ -175,7 +175,7 @@ class RebalancePush:
                         consumer.offset_store.update_offset(queue, offset, increase_only=False)
                     else:
                         consumer.offset_store.remove_offset(queue)
-                except Exception:  # a user's own offset store may raise any error
+                except (Exception, SystemExit):  # a user's own offset store
                     text = "moved progress cannot be taken over: group=%s queue=%s"
                     logger.exception(text, consumer.group, queue)
                 logger.info("progress was moved, beginning anew: %s", queue)
