@@ -13,6 +13,7 @@ from storage.clock import now_ms as clock_ms
 from storage.configs.journal import Journal
 from storage.counted import counted
 from storage.errors import StoreNotWritableError, go_on_without
+from storage.format.message import LMQ_PREFIX
 from storage.format.names import COMMITLOG, file_name, parse_file_name
 from storage.retention import HOUR_MS
 
@@ -162,7 +163,8 @@ def _plan(
         ends: dict[str, dict[int, int]] = {}
         messages = 0
         for topic, queue_id, begin, end in within(view, file.first, file.first + size):
-            messages += end - begin
+            if not topic.startswith(LMQ_PREFIX):  # else it is in the queue of its own topic, too
+                messages += end - begin
             ends.setdefault(topic, {})[queue_id] = end
         groups = readers.not_read(ends)
         rows.append(
