@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import StoreInUseError
+from storage.files.creating import name_beside
 from storage.files.ownership import Owner, give, note_store
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ _MANY: Final = 100
 
 def staging_path(target: Path) -> Path:
     """Where ``target`` is made."""
-    return target.parent / f".{target.name}{PARTIAL}"
+    return target.parent / name_beside(target.name, PARTIAL)
 
 
 @contextmanager
