@@ -31,7 +31,15 @@ from storage.store import MessageStore
 from .file_copy import set_times
 from .manifest import Manifest
 from .snapshot_source import SnapshotSource
-from .staging import begin_store, folder_mode, make_ready, own, put_in_place, staging
+from .staging import (
+    begin_store,
+    folder_mode,
+    make_ready,
+    own,
+    put_in_place,
+    remove_tree,
+    staging,
+)
 
 ASIDE: Final = ".before-restore-"
 
@@ -100,7 +108,7 @@ def _fill(source: SnapshotSource, stage: Path, wanted: Owner, fs: FileSystem, ti
         _write_files(source, stage, wanted, fs, tick)
         if _settle(stage, manifest, fs):
             return True
-        stage.rename(stage.with_name("given-up"))
+        remove_tree(stage)  # there may be no room for both
     _write_files(source, stage, wanted, fs, no_tick)
     return False
 

@@ -136,17 +136,22 @@ def put_in_place(fs: FileSystem, made: Path, target: Path, mode: int) -> None:
         target.chmod(mode)
 
 
+def remove_tree(folder: Path) -> None:
+    """Remove a folder with all that is in it: a copy may have a store's own modes."""
+    _let_owner_in(folder)
+    shutil.rmtree(folder)
+
+
 def _empty(folder: Path) -> None:
     for path in folder.iterdir():
         if path.is_dir() and not path.is_symlink():
-            _let_owner_in(path)
-            shutil.rmtree(path)
+            remove_tree(path)
         else:
             path.unlink()
 
 
 def _let_owner_in(top: Path) -> None:
-    """Give the owner all rights in the folders of a tree: a copy may have a store's own modes."""
+    """Give the owner all rights in the folders of a tree."""
     folders = [top]
     while folders:
         folder = folders.pop()
