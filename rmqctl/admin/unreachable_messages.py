@@ -16,6 +16,7 @@ from storage.config import parse_hours
 from storage.counted import counted
 from storage.format.java_numbers import parse_digits
 from storage.format.message import (
+    LMQ_PREFIX,
     PROPERTY_PRODUCER_GROUP,
     PROPERTY_TRANSACTION_CHECK_TIMES,
     TRANS_CHECK_MAX_TIME_TOPIC,
@@ -163,7 +164,8 @@ def retention_sentence(view: StoreView, config: StoreConfig, now_ms: int) -> str
     ends: dict[str, dict[int, int]] = {}
     messages = 0
     for topic, queue_id, begin, end in within(view, more[0].first, more[-1].first + size):
-        messages += end - begin
+        if not topic.startswith(LMQ_PREFIX):  # else it is in the queue of its own topic, too
+            messages += end - begin
         ends.setdefault(topic, {})[queue_id] = end
     found = readers.not_read(ends)
     first = min(file.due_timestamp for file in more if file.due_timestamp is not None)
@@ -197,7 +199,8 @@ def setting_sentences(
             )
         return more
     if name == "broker_permission" and old & ~value & 4:
-        bounds = [view.queue_bounds(topic, queue_id) for topic, queue_id in view.queues()]
+        own = [queue for queue in view.queues() if not queue[0].startswith(LMQ_PREFIX)]
+        bounds = [view.queue_bounds(*queue) for queue in own]
         messages = sum(high - low for low, high in bounds)
         lie = f"{counted(messages, 'message')} {_lie(messages)} there"
         return [f"consuming will be refused in all topics; {lie}"]

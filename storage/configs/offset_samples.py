@@ -10,6 +10,7 @@ without a sync: a lost sample is taken again in ten seconds. One process at a ti
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -212,16 +213,26 @@ class OffsetSamples:
         files = self.files()
         file = self.path / f"{int(files[-1].stem) + 1 if files else 1:08d}.jsonl"
         line = seal({"at": now_ms, "committed": committed, "ends": ends}) + b"\n"
-        self._write(file, line, 0)
+        try:
+            self._write(file, line, 0)
+        except OSError:  # on a full disk each call would leave one more
+            with suppress(OSError):
+                self._fs.unlink(file)
+            raise
         self._file = file
         self._size = self._first_size = len(line)
         self._known = (committed, ends)
         self._tidy(files)
 
     def _tidy(self, older: list[Path]) -> None:
-        """Delete the oldest files: more than a number of them, or of bytes."""
-        total = 0
-        for number, path in enumerate(reversed(older), 1):
+        """Delete files without a sample, and the oldest: more than a number of them, or of
+        bytes."""
+        number = total = 0
+        for path in reversed(older):
+            if not _has_sample(path):
+                self._fs.unlink(path)
+                continue
+            number += 1
             total += path.stat().st_size
             if number >= MOST_FILES or (number >= 3 and total > MOST_BYTES):
                 self._fs.unlink(path)
@@ -240,6 +251,15 @@ class _Sample(NamedTuple):
     at: int
     committed: _Observed
     ends: _Observed
+
+
+def _has_sample(path: Path) -> bool:
+    """Whether a file has a whole first line, without which nothing of it is read; True for a file
+    that cannot be read now."""
+    try:
+        return body_of(read_bounded(path).partition(b"\n")[0]) is not None
+    except (OSError, CorruptFileError):
+        return True
 
 
 def _lines(data: bytes) -> Iterator[_Sample]:

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Final
+from zlib import crc32
 
 from storage.platform.file_locks import close_unlocked
 from storage.platform.syncing import sync_whole
@@ -25,6 +26,7 @@ from . import ownership
 _NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _PLAIN_FILE: Final = 0o666
 _LONGEST: Final = 200
+"""Bytes of a name, of 255 that a folder can hold."""
 _TEMPORARY: Final = r"\..*\.[0-9a-f]{16}\.tmp"
 TEMPORARY_SUFFIX: Final = ".tmp"
 
@@ -91,6 +93,20 @@ def create(path: Path, like: Path | None = None) -> int:
     return fd
 
 
+def cut_name(name: str) -> str:
+    """A name, or so much of a long one that some more characters fit into a folder's entry."""
+    while len(os.fsencode(name)) > _LONGEST:
+        name = name[:-1]
+    return name
+
+
+def name_beside(name: str, suffix: str) -> str:
+    """The name of what becomes ``name`` when it is whole: ``.NAME`` and a suffix, always the same;
+    a long name is cut and has its sum."""
+    cut = cut_name(name)
+    return f".{name}{suffix}" if cut == name else f".{cut}.{crc32(os.fsencode(name)):08x}{suffix}"
+
+
 def create_beside(
     path: Path, folder: Path | None = None, *, replaces: bool = False
 ) -> tuple[int, Path]:
@@ -101,7 +117,7 @@ def create_beside(
     Raises OSError.
     """
     while True:
-        name = f".{path.name[:_LONGEST]}.{os.urandom(8).hex()}{TEMPORARY_SUFFIX}"
+        name = f".{cut_name(path.name)}.{os.urandom(8).hex()}{TEMPORARY_SUFFIX}"
         made = (folder or path.parent) / name
         fd = create(made, path if replaces else None)
         try:
@@ -141,7 +157,7 @@ def remove_left(folder: Path, name: str | None = None) -> None:
     except OSError:
         return
     for entry in found:
-        if name is not None and not entry.name.startswith(f".{name[:_LONGEST]}."):
+        if name is not None and not entry.name.startswith(f".{cut_name(name)}."):
             continue
         with suppress(OSError):
             flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

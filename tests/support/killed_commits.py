@@ -97,10 +97,10 @@ def problems_of(root: Path, acknowledged: Known, *, others: bool) -> list[str]:
     writer.commit({(KEY, 2): next_one})
     started = (root / "lock").stat().st_mtime_ns + 5_000_000
     os.utime(root / "lock", ns=(0, started))  # Java runs, and changes no progress
-    now = ProgressFile(root).read()
-    known = {**before.queues.get(KEY, {}), 2: next_one}
-    if now.queues.get(KEY, {}) != known:
-        found.append(f"after a run of Java: {now.queues.get(KEY)}, not {known}")
+    in_force = ProgressFile(root).read().queues.get(KEY, {})
+    wanted = {**before.queues.get(KEY, {}), 2: next_one}
+    if in_force != wanted:
+        found.append(f"after a run of Java: {in_force}, not {wanted}")
     writer.export()
     for file in (reader, writer, ProgressFile(root)):
         now = file.read().get(KEY, 2)

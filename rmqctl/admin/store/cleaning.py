@@ -1,5 +1,6 @@
 """Deletion of expired files, as RocketMQ's cleaning services do it."""
 
+import errno
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -7,10 +8,12 @@ from rmqctl.admin.changes import Change, Outcome, Warn, no_warning
 from rmqctl.admin.next_deletions import ReadersProgress, expired, within
 from rmqctl.admin.offsets.committed import offsets_in_force
 from rmqctl.admin.writing import OpenWriter, writer_of
+from rmqctl.errors import PartlyDone
 from storage.clock import now_ms as clock_ms
 from storage.configs.journal import Journal
 from storage.counted import counted
-from storage.errors import go_on_without
+from storage.errors import StoreNotWritableError, go_on_without
+from storage.format.message import LMQ_PREFIX
 from storage.format.names import COMMITLOG, file_name, parse_file_name
 from storage.retention import HOUR_MS
 
@@ -69,19 +72,29 @@ class Cleaning(Change):
         )
 
     def apply(self, note: Mapping[str, Any]) -> Outcome:
-        """Delete as the rows are read. Raises what opening a store for writing raises."""
+        """Delete as the rows are read. Raises what opening a store for writing raises.
+
+        The journal's entry comes first, or on a full disk once files are gone; PartlyDone if
+        there is no room for it even then.
+        """
         return Outcome(self._deleted({**note, **self.entry}))
 
     def _deleted(self, entry: dict[str, Any]) -> Iterator[Any]:
         left = {row.file: row for row in self.plan}
+        is_deleted = False
         with self._open_writer() as writer:
             store = writer.store
             assert store is not None
-            Journal(self._root).append(entry, self._now_ms)
+            no_entry = self._note(entry)
+            if no_entry is not None and not _is_full(no_entry):
+                raise no_entry
             while True:
                 cleaned = store.clean(
                     manual=True, reserved_ms=self._older_than_ms, before=self._end
                 )
+                is_deleted |= bool(cleaned.log_files or cleaned.queue_files or cleaned.index_files)
+                if no_entry is not None:
+                    no_entry = self._note(entry)
                 for name in cleaned.log_files:
                     row = left.pop(name, None)
                     yield CleanedFileDone(*(row or _unplanned(name, FileKind.LOG)), True)
@@ -102,6 +115,20 @@ class Cleaning(Change):
             )
         for row in left.values():
             yield CleanedFileDone(*row, not (self._root / row.file).exists())
+        if no_entry is not None:
+            if not is_deleted:
+                raise no_entry
+            raise PartlyDone(
+                f"the files were deleted, but without an entry in the journal: {no_entry}"
+            ) from no_entry
+
+    def _note(self, entry: dict[str, Any]) -> StoreNotWritableError | None:
+        """Write the journal's entry; gives why that failed."""
+        try:
+            Journal(self._root).append(entry, self._now_ms)
+        except StoreNotWritableError as error:
+            return error
+        return None
 
 
 def clean(
@@ -136,7 +163,8 @@ def _plan(
         ends: dict[str, dict[int, int]] = {}
         messages = 0
         for topic, queue_id, begin, end in within(view, file.first, file.first + size):
-            messages += end - begin
+            if not topic.startswith(LMQ_PREFIX):  # else it is in the queue of its own topic, too
+                messages += end - begin
             ends.setdefault(topic, {})[queue_id] = end
         groups = readers.not_read(ends)
         rows.append(
@@ -151,6 +179,11 @@ def _plan(
             )
         )
     return rows
+
+
+def _is_full(error: StoreNotWritableError) -> bool:
+    cause = error.__cause__
+    return isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def _unplanned(name: str, kind: FileKind) -> CleanedFile:

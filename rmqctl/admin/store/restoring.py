@@ -21,7 +21,7 @@ from storage.format.names import COMMITLOG
 from storage.layout import was_created_here
 from storage.retention import HOUR_MS
 from storage.tools.snapshot.manifest import is_snapshot
-from storage.tools.snapshot.restore import ASIDE, refuse_too_large, restore_snapshot
+from storage.tools.snapshot.restore import aside_path, refuse_too_large, restore_snapshot
 from storage.tools.snapshot.snapshot_source import SnapshotSource, open_snapshot, verify
 
 from .rows import RestoreRow
@@ -47,7 +47,7 @@ class Restore(Change):
         """Whether the folder has a store, which is moved aside."""
         self._aside = None
         if self.occupied:
-            self._aside = target.with_name(f"{target.name}{ASIDE}{self._run}")
+            self._aside = aside_path(target, self._run)
         aside = None if self._aside is None else {"moved_aside": str(self._aside)}
         new = {"snapshot": str(source.path), "taken_from": source.manifest.source}
         super().__init__(

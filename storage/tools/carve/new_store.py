@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, Self
 from storage.append.flush import Flusher
 from storage.coordination.shared_state import Word
 from storage.errors import StoreBrokenError, StoreInUseError, StoreNotWritableError
+from storage.files.creating import name_beside
 from storage.files.fs import FileSystem
 from storage.results import PutMessageStatus
 from storage.session import Session
@@ -41,7 +42,7 @@ def staged_folder(target: Path, fs: FileSystem | None = None) -> Iterator[Path]:
     process makes the same one. After an error nothing is left of it.
     """
     fs = fs or FileSystem()
-    folder = target.with_name(f".{target.name}.carving")
+    folder = target.with_name(name_beside(target.name, ".carving"))
     fd = _locked(folder, target)
     try:
         _check_free(target)

@@ -22,6 +22,7 @@ from storage.errors import (
     StoreNotWritableError,
 )
 from storage.files.checksum import Checksum, Tick, no_tick
+from storage.files.creating import cut_name
 from storage.files.fs import FileSystem
 from storage.files.ownership import Owner, forget_store, owner
 from storage.format.names import COMMITLOG, CONFIG, CONSUMEQUEUE, INDEX
@@ -30,7 +31,15 @@ from storage.store import MessageStore
 from .file_copy import set_times
 from .manifest import Manifest
 from .snapshot_source import SnapshotSource
-from .staging import begin_store, folder_mode, make_ready, own, put_in_place, staging
+from .staging import (
+    begin_store,
+    folder_mode,
+    make_ready,
+    own,
+    put_in_place,
+    remove_tree,
+    staging,
+)
 
 ASIDE: Final = ".before-restore-"
 
@@ -42,6 +51,11 @@ class Restored(NamedTuple):
     """The new place of the target's old content."""
     settled: bool
     """Whether the log was walked up to its end; False for a copy of a damaged store."""
+
+
+def aside_path(target: Path, run: str) -> Path:
+    """Where the old content of ``target`` is moved; a long name is cut."""
+    return target.with_name(f"{cut_name(target.name)}{ASIDE}{run}")
 
 
 def restore_snapshot(
@@ -94,7 +108,7 @@ def _fill(source: SnapshotSource, stage: Path, wanted: Owner, fs: FileSystem, ti
         _write_files(source, stage, wanted, fs, tick)
         if _settle(stage, manifest, fs):
             return True
-        stage.rename(stage.with_name("given-up"))
+        remove_tree(stage)  # there may be no room for both
     _write_files(source, stage, wanted, fs, no_tick)
     return False
 
@@ -157,7 +171,7 @@ def _swap(fs: FileSystem, stage: Path, target: Path, run: str, mode: int) -> Pat
         put_in_place(fs, stage, target, mode)
         fs.sync_dir(parent)
         return None
-    aside = parent / f"{target.name}{ASIDE}{run}"
+    aside = aside_path(target, run)
     if aside.exists():
         raise StoreNotWritableError(aside, "it exists already")
     with alone(target):

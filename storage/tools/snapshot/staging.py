@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import StoreInUseError
+from storage.files.creating import name_beside
 from storage.files.ownership import Owner, give, note_store
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ _MANY: Final = 100
 
 def staging_path(target: Path) -> Path:
     """Where ``target`` is made."""
-    return target.parent / f".{target.name}{PARTIAL}"
+    return target.parent / name_beside(target.name, PARTIAL)
 
 
 @contextmanager
@@ -135,17 +136,22 @@ def put_in_place(fs: FileSystem, made: Path, target: Path, mode: int) -> None:
         target.chmod(mode)
 
 
+def remove_tree(folder: Path) -> None:
+    """Remove a folder with all that is in it: a copy may have a store's own modes."""
+    _let_owner_in(folder)
+    shutil.rmtree(folder)
+
+
 def _empty(folder: Path) -> None:
     for path in folder.iterdir():
         if path.is_dir() and not path.is_symlink():
-            _let_owner_in(path)
-            shutil.rmtree(path)
+            remove_tree(path)
         else:
             path.unlink()
 
 
 def _let_owner_in(top: Path) -> None:
-    """Give the owner all rights in the folders of a tree: a copy may have a store's own modes."""
+    """Give the owner all rights in the folders of a tree."""
     folders = [top]
     while folders:
         folder = folders.pop()

@@ -9,7 +9,12 @@ from broker.api.transactions import EndTransactionRequest, LocalTransactionState
 from broker.config import BrokerConfig
 from broker.embedded.broker import EmbeddedBroker
 from storage.config import SMALL_STORE
-from storage.format.message import PROPERTY_PRODUCER_GROUP, PROPERTY_TRANSACTION_PREPARED, Message
+from storage.format.message import (
+    PROPERTY_INNER_MULTI_DISPATCH,
+    PROPERTY_PRODUCER_GROUP,
+    PROPERTY_TRANSACTION_PREPARED,
+    Message,
+)
 from storage.format.message_id import parse_offset_msg_id
 from storage.store import MessageStore
 from tests.support.cli import run
@@ -123,6 +128,26 @@ def test_a_shorter_retention_names_files_messages_and_groups(a_day_old):
 def test_what_all_groups_have_read_is_told_as_such(a_day_old):
     moved("g", 0, 9)
     assert "every group with progress has read them" in planned("fileReservedTime", 1)
+
+
+@pytest.mark.slow
+def test_a_message_counts_once_whatever_light_queues_it_is_in(tmp_path, monkeypatch):
+    root = tmp_path / "s"
+    config = SMALL_STORE.with_(mapped_file_size_commit_log=16384, enable_multi_dispatch=True)
+    MessageStore.create(root, config)
+    monkeypatch.setenv("RMQCTL_STORE", str(root))
+    light = {PROPERTY_INNER_MULTI_DISPATCH: "%LMQ%a,%LMQ%b"}
+    with EmbeddedBroker.open(root, store_config=config) as broker:
+        for _ in range(9):
+            broker.send(Message("t", bytes(5000), properties=light), 0)
+        assert broker.view.max_offset_in_queue("%LMQ%b", 0) == 9
+    then = time.time() - 30 * HOUR_S
+    for path in (root / "commitlog").iterdir():
+        os.utime(path, (then, then))
+    assert "2 files of the log with 6 messages may be deleted" in planned("fileReservedTime", 1)
+    assert "all topics; 9 messages lie there" in planned("brokerPermission", 2)
+    rows = run("store", "clean", "--older-than", "1h", "-n", "-o", "json").json()
+    assert [row["messages"] for row in rows] == [3, 3]
 
 
 def test_no_hour_of_deletion_is_told(a_day_old):

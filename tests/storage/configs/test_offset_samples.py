@@ -1,6 +1,7 @@
 """Samples of progress: what was written can be read, whatever happened to the writer."""
 
 import errno
+import os
 from contextlib import suppress
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from storage.configs import offset_samples
 from storage.configs.offset_samples import FILE_BYTES, MOST_FILES, OffsetSamples
 from tests.support.faulty_fs import FaultyFileSystem
+from tests.support.watched_fs import WatchedFileSystem
 
 T = 1_700_000_000_000
 
@@ -81,6 +83,41 @@ def test_after_a_write_that_failed_nothing_wrong_is_told(tmp_path, fail_at):
     assert fs.failed
     assert told(tmp_path)[1] == written
     assert written[-1] == (T + 5, 5)
+
+
+@pytest.mark.parametrize("kind", ["write", "torn write"])
+def test_a_full_disk_takes_no_sample_and_leaves_no_files(tmp_path, kind):
+    full = True
+
+    def watch(instant):
+        if full and instant.kind == kind:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), instant.what)
+
+    for number in range(5):
+        OffsetSamples(tmp_path).append({"t@g": {0: number}}, {}, T + number)
+    samples = OffsetSamples(tmp_path, WatchedFileSystem(watch))
+    files = samples.files()
+    for number in range(2 * MOST_FILES):
+        with pytest.raises(OSError, match="No space left"):
+            samples.append({"t@g": {0: number}}, {}, T + 100 + number)
+    assert samples.files() == files
+    full = False
+    samples.append({"t@g": {0: 9}}, {}, T + 1000)
+    assert told(tmp_path)[1] == [*((T + number, number) for number in range(5)), (T + 1000, 9)]
+
+
+@pytest.mark.parametrize("content", [b"", bytes(200), b'{"crc":"272d0a1b","entry":{"at":17'])
+def test_files_without_a_sample_go_and_count_for_none(tmp_path, content):
+    """What a death between the two steps has left, or a full disk with an older rmqctl."""
+    samples = OffsetSamples(tmp_path)
+    for number in range(5):
+        OffsetSamples(tmp_path).append({"t@g": {0: number}}, {}, T + number)
+    files = samples.files()
+    for number in range(100, 100 + 2 * MOST_FILES):
+        (samples.path / f"{number:08d}.jsonl").write_bytes(content)
+    samples.append({"t@g": {0: 9}}, {}, T + 1000)
+    assert samples.files()[:-1] == files
+    assert told(tmp_path)[1] == [*((T + number, number) for number in range(5)), (T + 1000, 9)]
 
 
 @pytest.mark.slow

@@ -32,9 +32,11 @@ from storage.tools.snapshot.index_files import place_index
 from storage.tools.snapshot.restore import restore_snapshot
 from storage.tools.snapshot.snapshot import take_snapshot
 from storage.tools.snapshot.snapshot_source import open_snapshot, verify
+from storage.tools.snapshot.staging import staging_path
 from tests.support.crash import inspect
 from tests.support.oracle import ENTRY, INDEX_HEADER, Found
 from tests.support.samples import TINY, Sample, Ticking, batch, new_store, open_store, prepared
+from tests.support.watched_fs import WatchedFileSystem
 
 PLENTY = TINY.with_(max_hash_slot_num=7, max_index_num=500)
 
@@ -353,6 +355,24 @@ def test_a_damaged_store_is_copied_with_its_damage(root, tmp_path):
     assert {path.name for path in (tmp_path / "new/commitlog").iterdir()} == names
     assert not restored.settled
     assert taken.manifest.messages > 0
+
+
+@pytest.mark.slow
+def test_a_copy_that_does_not_settle_makes_room_for_the_next_one(root, tmp_path):
+    with open_store(root, clock=Ticking()) as store:
+        fill(store, "m", 160)
+    sorted((root / "commitlog").iterdir())[1].unlink()
+    take_snapshot(root, tmp_path / "snap", now_ms=1)
+    target = tmp_path / "new"
+    beside: set[str] = set()
+
+    def watch(instant):
+        if instant.kind == "create":
+            beside.update(path.name for path in staging_path(target).iterdir())
+
+    source = open_snapshot(tmp_path / "snap")
+    assert not restore_snapshot(source, target, run="x", fs=WatchedFileSystem(watch)).settled
+    assert beside == {"store"}
 
 
 def test_two_can_not_make_the_same_thing(root, tmp_path):
