@@ -14,6 +14,7 @@ from .notes import rule
 from .overlay import Overlay
 from .shapes import RULE
 from .target import with_zone
+from .terminal import LEAST_HEIGHT, LEAST_WIDTH
 
 if TYPE_CHECKING:
     from rmqctl.console.program.app import ConsoleApp
@@ -101,3 +102,11 @@ def over(app: "ConsoleApp", action: str) -> bool:
         return True
     app.overlay = None
     return action in ("back", "explain")
+
+
+def too_small(width: int, height: int) -> list[Line]:
+    """All lines of a terminal that has no room for a screen."""
+    text = f"rmqctl console needs {LEAST_WIDTH}x{LEAST_HEIGHT} cells"
+    lines = [text_line(line) for line in wrapped(text, max(1, width))]
+    lines += [text_line("")] * (height - len(lines))
+    return [cut_line(line, width) for line in lines[:height]]

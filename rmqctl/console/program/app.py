@@ -17,7 +17,7 @@ from textual.widget import Widget
 
 from rmqctl.console import frame
 from rmqctl.console.boxes import WIDE, Box, beside, boxes
-from rmqctl.console.drawing import Line, cut_line, text_line
+from rmqctl.console.drawing import Line
 from rmqctl.console.driver import ConsoleDriver
 from rmqctl.console.faults import sentence_of
 from rmqctl.console.helping import help_lines
@@ -36,7 +36,6 @@ from rmqctl.console.target import with_target, with_zone
 from rmqctl.console.terminal import LEAST_HEIGHT, LEAST_WIDTH
 from rmqctl.console.themes import Theme
 from rmqctl.errors import CliError
-from rmqctl.output.cells import wrapped
 from rmqctl.output.view import Format, View
 
 if TYPE_CHECKING:
@@ -396,9 +395,8 @@ class ConsoleApp(App[int], inherit_bindings=False):
 
         What panes show that follow the cursor of others is asked for at once.
         """
-        wait = self._drawn_at + _TOGETHER_S - monotonic()
-        if rows_follow:
-            wait = max(wait, _ROUND_S)
+        soon = self._drawn_at + _TOGETHER_S - monotonic()
+        wait = max(soon, _ROUND_S) if rows_follow else soon
         if wait <= 0:
             self.draw()
             return
@@ -426,12 +424,8 @@ class ConsoleApp(App[int], inherit_bindings=False):
     def frame_lines(self) -> list[Line]:
         """What the screen shows, whatever its size."""
         size = self.size
-        if size.width < LEAST_WIDTH or size.height < LEAST_HEIGHT:
-            text = f"rmqctl console needs {LEAST_WIDTH}x{LEAST_HEIGHT} cells"
-            lines = [text_line(line) for line in wrapped(text, max(1, size.width))]
-            lines += [text_line("")] * (size.height - len(lines))
-            return [cut_line(line, size.width) for line in lines[: size.height]]
-        return self.lines(size.width, size.height)
+        fits = size.width >= LEAST_WIDTH and size.height >= LEAST_HEIGHT
+        return (self.lines if fits else frame.too_small)(size.width, size.height)
 
     def lines(self, width: int, height: int) -> list[Line]:
         """All lines of the screen."""
