@@ -396,7 +396,7 @@ class ConsumeMessageConcurrentlyService:
         for queue, process_queue in list(consumer.process_queues.items()):
             try:
                 self.settle(process_queue, queue)
-            except Exception:  # of a given offset store: the messages are removed
+            except (Exception, SystemExit):  # a user's own offset store may raise any error
                 logger.exception("progress could not be noted: %s", queue)
             process_queue.clean_expired_msg(timeout_ms, partial(self._give_back_late, queue))
 

@@ -213,7 +213,7 @@ class Producer(ForkAware):
         try:
             self._begin(instance)
             instance.send_heartbeat_to_all_brokers()
-        except BaseException:
+        except BaseException:  # Ctrl-C, too: nothing of it may stay in the client
             self._state = ServiceState.START_FAILED
             self._leave(instance)
             raise

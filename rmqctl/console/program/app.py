@@ -244,7 +244,7 @@ class ConsoleApp(App[int], inherit_bindings=False):
             pane.session = self.session
         self.active = self.spec.start
         self.notice, self.clicked = "", None
-        self._goes_on, self._since, self._has_all = False, self._number, False
+        self._goes_on, self._since = False, self._number
         self.reader.forget()
         if self.walker is not None:
             self.walker.forget()
@@ -379,8 +379,8 @@ class ConsoleApp(App[int], inherit_bindings=False):
                     self._goes_on |= batch.goes_on and batch.complete and batch.error is None
             if self.paused and batch.asked.look.endless and self.walker is not None:
                 self.walker.hold(held=True)
-            self._draw_soon(rows_follow=self._has_all and self.reader.busy)
-            self._has_all = self._has_all or not self.reader.busy
+            lacks_rows = any(pane.loading and not pane.empty for pane in self.panes)
+            self._draw_soon(rows_follow=self.reader.busy and not lacks_rows)
             if self._goes_on and not self.reader.busy:  # after the other looks of this round
                 self._goes_on = False
                 self.look(goes_on=True)

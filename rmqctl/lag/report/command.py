@@ -200,7 +200,8 @@ def report(
     from .previous import compared, gone, previous_of
 
     until = None if as_of is None else cli.time("--as-of", as_of)
-    kept, later = None, list["Kept"]()
+    kept: list[Kept] | None = None
+    later: list[Kept] = []
     if from_partials:
         kept = find_kept(from_partials, until, now_ms=cli.now_ms, later=later)
     moment = reporting.moment_of(kept) if until is None else until

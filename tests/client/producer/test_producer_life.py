@@ -107,8 +107,6 @@ def test_a_producer_whose_start_is_broken_off_leaves_its_client(manager, broker,
 @contextmanager
 def ctrl_c_by_another_signal() -> Iterator[None]:
     """A process that runs in the background of a shell may ignore SIGINT."""
-    if threading.current_thread() is not threading.main_thread():
-        pytest.skip("needs the main thread, which gets the signals")
     before = signal.signal(signal.SIGUSR1, signal.default_int_handler)
     try:
         yield
