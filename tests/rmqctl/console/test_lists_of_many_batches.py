@@ -70,7 +70,7 @@ def test_a_message_that_comes_is_shown_with_the_other_rows_of_its_look(many):
         await console.press("G")
         key = console.app.pane.cursor_key()
         run("produce", "orders", "-S", many, stdin=b"one more\n")
-        await console.until(f"{ROWS + 1:,}")
+        await console.until(lambda: f"{ROWS + 1:,}" in console.app.pane.count_text())
         assert console.app.pane.cursor_key() == key
         printed = json_rows(many, console.app.pane.command())
         names = [row["queue_offset"] for row in printed]
